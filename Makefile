@@ -1,0 +1,62 @@
+# Two commands on a fresh machine (Python 3.11, pip, make): `make demo` and `make test`.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+
+PYTHON ?= python3.11
+VENV ?= .venv
+BIN := $(VENV)/bin
+F1_SHARED ?= $(abspath ../shared)
+export F1_SHARED
+
+# Dagster's own home, unless the caller has one.
+DAGSTER_HOME ?= $(CURDIR)/.dagster_home
+export DAGSTER_HOME
+# Each dagster command announces its successor `dg`, which is not used here.
+export PYTHONWARNINGS = ignore::FutureWarning
+
+# More than two spinning OpenMP threads on a small machine cost more than they give.
+export OMP_WAIT_POLICY = PASSIVE
+export GOMP_SPINCOUNT = 0
+
+WORKERS ?= 2
+READY := $(VENV)/.ready
+
+.PHONY: help setup demo test dev bench lint clean free-pools
+
+help:  ## Show this list
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+setup: $(READY) $(DAGSTER_HOME)/dagster.yaml  ## Install the locked versions into .venv
+
+$(READY): requirements.lock pyproject.toml
+	@command -v $(PYTHON) >/dev/null || { echo "Python 3.11 is needed: set PYTHON=/path/to/python3.11"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements.lock
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(DAGSTER_HOME)/dagster.yaml: dagster.yaml
+	@mkdir -p $(DAGSTER_HOME)
+	@cp $< $@
+
+demo: setup  ## Run the whole flow and print the evaluation and the next prediction
+	@$(BIN)/python -m f1_pipelines demo
+
+test: setup  ## Run the tests
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "not gpu and not live" $(PYTEST_ARGS)
+
+dev: setup  ## Open the Dagster UI on http://127.0.0.1:3000
+	env --default-signal=INT,TERM $(BIN)/dagster dev -h 127.0.0.1 -p 3000
+
+bench: setup  ## Print the benchmark tables
+	$(BIN)/python -m benchmarks
+
+lint: setup  ## Check style, types of imports and the Dagster definitions
+	$(BIN)/ruff check .
+	$(BIN)/dagster definitions validate
+
+free-pools: setup  ## Free the pool slots that a killed run still holds
+	$(BIN)/f1 doctor --free-pools
+
+clean:  ## Remove the environment and caches, never the warehouse
+	rm -rf $(VENV) .pytest_cache .ruff_cache build *.egg-info

@@ -1,0 +1,135 @@
+"""Race weekends into the warehouse: calendar, practice, qualifying, results, laps."""
+from collections.abc import Callable, Sequence
+
+import dagster as dg
+
+from f1_pipelines.assets.metadata import bar_plot, described, listing, preview
+from f1_pipelines.assets.partitions import race_weekends, weekends_of_run
+from f1_pipelines.identity.weekends import Weekend, season_weekends, write_refreshed
+from f1_pipelines.resources.race_data import Clock, RaceData
+from f1_pipelines.resources.warehouse import Warehouse
+from f1_pipelines.settings import settings
+from f1_pipelines.sources.base import Fetched, RaceDataSource
+from f1_pipelines.sources.calendar import calendar_rows, moved_starts, overlay, to_weekends, with_states
+from f1_pipelines.tables import race
+from f1_pipelines.warehouse.ingest import store, stored_weekends
+from f1_pipelines.warehouse.replace import replace_slices
+
+_OWNERS = ["team:race-data"]
+_COMMON = {"partitions_def": race_weekends, "backfill_policy": dg.BackfillPolicy.single_run(), "group_name": "race_data",
+           "owners": _OWNERS, "kinds": {"python", "duckdb"}, "code_version": "1"}
+
+
+class IngestConfig(dg.Config):
+    """What an operator may allow by hand."""
+
+    accept_fewer_rows: bool = False
+
+
+@dg.asset(**_COMMON, metadata=described(race.CALENDAR))
+def race_calendar(context: dg.AssetExecutionContext, warehouse: Warehouse, race_data: RaceData,
+                  clock: Clock) -> dg.MaterializeResult:
+    """Every Grand Prix weekend as it stands now. One row per weekend, cancelled ones too.
+
+    The embedded calendar overlaid with what the source says of these seasons. Weekends that only the source knows are
+    added, and become partitions with the next reload of the code location. A source that says less removes nothing.
+    """
+    asked = weekends_of_run(context)
+    seasons = sorted({weekend.season for weekend in asked})
+    told = race_data.open(clock).calendar(seasons)
+    known = calendar_rows([weekend for season in seasons for weekend in season_weekends(season, settings().calendar_path)],
+                          clock.now())
+    moved = moved_starts(known, told)
+    merged = overlay(known, told)
+    added = sorted(set(merged["weekend"]) - set(known["weekend"]))
+    with warehouse.write(f"race_calendar {context.partition_keys[-1]}") as connection:
+        finished = stored_weekends(connection, race.RESULTS.qualified)
+        merged = with_states(merged, finished, clock.now())
+        rows = merged[merged["weekend"].isin({weekend.key for weekend in asked} | set(added))]
+        replace_slices(connection, race.CALENDAR, rows)
+    if added or moved:
+        write_refreshed(settings().calendar_path, to_weekends(merged))
+    return dg.MaterializeResult(metadata={
+        "dagster/partition_row_count": len(rows),
+        "states": rows["state"].value_counts().to_dict(),
+        "added": listing(added), "moved": listing(moved),
+        "preview": preview(rows[["weekend", "round", "event_name", "layout", "format", "state", "race_start"]].tail(8)),
+    })
+
+
+@dg.asset(**_COMMON, deps=[race_calendar], metadata=described(race.PRACTICE))
+def practice_results(context: dg.AssetExecutionContext, config: IngestConfig, warehouse: Warehouse,
+                     race_data: RaceData, clock: Clock) -> dg.MaterializeResult:
+    """Best lap of each car in each practice. One row per (weekend, session, driver)."""
+    return _ingest(context, config, warehouse, race_data.open(clock), lambda source, wanted: source.practice(wanted))
+
+
+@dg.asset(**_COMMON, deps=[race_calendar], metadata=described(race.QUALIFYING))
+def qualifying_results(context: dg.AssetExecutionContext, config: IngestConfig, warehouse: Warehouse,
+                       race_data: RaceData, clock: Clock) -> dg.MaterializeResult:
+    """Qualifying and sprint qualifying with segments, and the starting grid. One row per (weekend, session, driver)."""
+    return _ingest(context, config, warehouse, race_data.open(clock), lambda source, wanted: source.qualifying(wanted))
+
+
+@dg.asset(**_COMMON, deps=[race_calendar], metadata=described(race.RESULTS))
+def race_results(context: dg.AssetExecutionContext, config: IngestConfig, warehouse: Warehouse,
+                 race_data: RaceData, clock: Clock) -> dg.MaterializeResult:
+    """Classification of the Grand Prix and the sprint, and pit stops. One row per (weekend, driver, version).
+
+    Every version that a source ever told stays; `race.current_results` is the one to go by.
+    """
+    return _ingest(context, config, warehouse, race_data.open(clock), lambda source, wanted: source.results(wanted))
+
+
+@dg.asset(**_COMMON, deps=[race_calendar], metadata=described(race.LAPS))
+def race_laps(context: dg.AssetExecutionContext, config: IngestConfig, warehouse: Warehouse,
+              race_data: RaceData, clock: Clock) -> dg.MaterializeResult:
+    """Every lap of the Grand Prix, with tyres and track status. One row per (weekend, driver, lap).
+
+    Weather and the messages of race control come with it. f1db has no laps: then there are no rows, and it says so.
+    """
+    return _ingest(context, config, warehouse, race_data.open(clock), lambda source, wanted: source.laps(wanted))
+
+
+def _ingest(context: dg.AssetExecutionContext, config: IngestConfig, warehouse: Warehouse, source: RaceDataSource,
+            fetch: Callable[[RaceDataSource, Sequence[Weekend]], Fetched]) -> dg.MaterializeResult:
+    """Store every complete session of this run's weekends and list those refused.
+
+    Fails when not one session could be stored although there should be one: what was stored before stays as it is.
+    """
+    asked = weekends_of_run(context)
+    fetched = fetch(source, asked)
+    has_rows = any(len(frame) for frame in fetched.tables.values())
+    faults = [refusal for refusal in fetched.refused if not refusal.expected]
+    if not has_rows and faults:
+        raise dg.Failure(
+            description=f"nothing could be loaded from {source.name}: {faults[0]}"
+                        + (f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""),
+            metadata={"refused": listing([str(refusal) for refusal in faults])},
+            allow_retries=any(refusal.retry for refusal in faults))
+    name = context.asset_key.to_user_string()
+    written: dict[str, int] = {}
+    if has_rows:
+        span = asked[0].key if len(asked) == 1 else f"{asked[0].key}...{asked[-1].key}"
+        with warehouse.write(f"{name} {span}") as connection:
+            written = store(connection, fetched, config.accept_fewer_rows)
+    for refusal in faults:
+        context.log.warning("refused: %s", refusal)
+    frames = list(fetched.tables.values())
+    main = frames[0] if frames else None
+    metadata: dict[str, object] = {
+        "dagster/partition_row_count": sum(written.values()),
+        "rows_by_table": written,
+        "source": source.name,
+        "sessions_refused": len(faults),
+        "refused": listing([str(refusal) for refusal in fetched.refused]),
+    }
+    if main is not None and len(main):
+        metadata["preview"] = preview(main[[c for c in main.columns if c not in _PROVENANCE]])
+        if len(asked) > 1:
+            by_season = main["weekend"].str[:4].value_counts().sort_index()
+            metadata["rows_by_season"] = bar_plot(by_season.to_dict(), f"{name}: rows by season", "rows")
+    return dg.MaterializeResult(metadata=metadata)
+
+
+_PROVENANCE = ("content_hash", "source_version", "fetched_at")

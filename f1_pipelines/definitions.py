@@ -1,0 +1,23 @@
+"""Collects the parts, nothing else."""
+import dagster as dg
+
+from f1_pipelines.assets import race_data
+from f1_pipelines.resources.race_data import Clock, RaceData
+from f1_pipelines.resources.warehouse import Warehouse
+from f1_pipelines.settings import settings
+
+_settings = settings()
+
+defs = dg.Definitions(
+    assets=dg.load_assets_from_modules([race_data]),
+    resources={
+        "warehouse": Warehouse(path=str(_settings.f1_warehouse), wait_s=_settings.f1_write_wait_s),
+        "race_data": RaceData(
+            source=_settings.f1_source, f1db_path=str(_settings.f1_f1db_path) if _settings.f1_f1db_path else None,
+            f1db_url=_settings.f1_f1db_url, f1db_folder=str(_settings.f1_warehouse.with_name("f1db")),
+            fastf1_cache=str(_settings.f1_fastf1_cache)),
+        "clock": Clock(),
+    },
+    # In one process: each step of its own would import Dagster again, 2-3 s a step.
+    executor=dg.in_process_executor,
+)

@@ -1,0 +1,1 @@
+"""How well an order was predicted: metrics, baselines, protocols and intervals."""

@@ -1,0 +1,1 @@
+"""Stable identities: weekends, circuits, drivers and constructors. Facts in `data/`, lookups beside them."""

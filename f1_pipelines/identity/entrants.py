@@ -1,0 +1,149 @@
+"""Who drives and for whom: stable ids for what the sources call by many names.
+
+Ids are f1db's. A car number is a person's only inside one session (33 became 1, and the 1 of 2026 is somebody else), so
+it can support an abbreviation but never identify anyone. A constructor's id holds from `season_from` to `season_to`
+(counted from 2018, where our data begins); what stays the same through renames is its lineage.
+"""
+from __future__ import annotations
+
+import csv
+import unicodedata
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+_DATA = Path(__file__).parent / "data"
+
+
+class UnknownEntrant(ValueError):
+    """Nobody matches, or the evidence names several; quarantine the row or add the entrant to the data file."""
+
+
+@dataclass(frozen=True)
+class Driver:
+    """A person. `ergast_id` is None for those who only drove in practice."""
+
+    driver: str
+    name: str
+    abbreviation: str
+    ergast_id: str | None
+    aliases: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Constructor:
+    """A constructor under one name. `season_to` is None while it still races."""
+
+    constructor: str
+    name: str
+    lineage: str
+    season_from: int
+    season_to: int | None
+    fastf1_names: tuple[str, ...]
+    ergast_ids: tuple[str, ...]
+
+    def raced_in(self, season: int) -> bool:
+        return self.season_from <= season <= (self.season_to or season)
+
+
+@cache
+def drivers() -> tuple[Driver, ...]:
+    """Everybody who took part in a session of 2018 or later."""
+    return tuple(Driver(row["driver"], row["name"], row["abbreviation"], row["ergast_id"] or None,
+                        _listed(row["aliases"])) for row in _rows("drivers.csv"))
+
+
+@cache
+def constructors() -> tuple[Constructor, ...]:
+    """Every constructor of 2018 or later, one row per name it raced under."""
+    return tuple(Constructor(row["constructor"], row["name"], row["lineage"], int(row["season_from"]),
+                             int(row["season_to"]) if row["season_to"] else None, _listed(row["fastf1_names"]),
+                             _listed(row["ergast_ids"])) for row in _rows("constructors.csv"))
+
+
+@cache
+def car_numbers(season: int) -> dict[str, frozenset[int]]:
+    """The numbers each driver used in a season, several where he changed cars."""
+    numbers: dict[str, frozenset[int]] = {}
+    for row in _rows("car_numbers.csv"):
+        if int(row["season"]) == season:
+            numbers[row["driver"]] = numbers.get(row["driver"], frozenset()) | {int(row["car_number"])}
+    return numbers
+
+
+def driver_id(season: int, *, ergast_id: str | None = None, abbreviation: str | None = None,
+              car_number: int | str | None = None, name: str | None = None) -> str:
+    """The stable id of a driver from what a source says of him. Empty values count as not given.
+
+    Ergast's id and the full name identify a person in any season. Failing both, an abbreviation is looked up among
+    those who drove that season, as long as the name given (`A ALBON`) shares a word with the one found. Evidence that
+    names two people, be it ids or an abbreviation together with its number, is refused.
+    """
+    ergast_id, name, abbreviation, number = map(_text, (ergast_id, name, abbreviation, car_number))
+    words = _words(f"{name} {ergast_id}")
+    by_id = {d.driver for d in drivers() if ergast_id and d.ergast_id == ergast_id}
+    by_name = {d.driver for d in drivers() if name and _words(name) in map(_words, (d.name, *d.aliases))}
+    numbers = car_numbers(season)
+    abbreviated = {d.driver for d in drivers() if d.abbreviation == abbreviation.upper() and d.driver in numbers}
+    numbered = {driver for driver, used in numbers.items() if number.isdigit() and int(number) in used}
+    if by_id or by_name:
+        found = (by_id or by_name) & (by_name or by_id)
+        if abbreviated & numbered:
+            found &= abbreviated & numbered
+    else:  # a number that nobody has had yet says nothing
+        found = abbreviated & numbered if numbered else abbreviated
+        found = {d for d in found if not words or words & _words(d)}
+    if len(found) == 1:
+        return found.pop()
+    said = {"ergast_id": ergast_id, "name": name, "abbreviation": abbreviation, "car_number": number}
+    candidates = sorted(by_id | by_name | abbreviated | numbered)
+    why = f"points at {' and '.join(candidates) or 'nobody'}, a number alone at no one"
+    raise UnknownEntrant(f"{season}: {', '.join(f'{k} {v}' for k, v in said.items() if v) or 'no evidence'} {why}; "
+                         "a new driver belongs into identity/data/drivers.csv.")
+
+
+def constructor_id(season: int, *, ergast_id: str | None = None, name: str | None = None) -> str:
+    """The stable id of a constructor in a season. The season decides: Ergast's `sauber` is our sauber of 2018 and our kick-sauber."""
+    ergast_id, name = _text(ergast_id), _text(name)
+    racing = [constructor for constructor in constructors() if constructor.raced_in(season)]
+    found = [{c.constructor for c in racing if ergast_id in c.ergast_ids}] if ergast_id else []
+    if name:
+        found.append({c.constructor for c in racing if _words(name) in map(_words, (c.name, *c.fastf1_names))})
+    found = [matches for matches in found if matches]
+    matches = set.intersection(*found) if found else set()
+    if len(matches) == 1:
+        return matches.pop()
+    candidates = sorted(set().union(*found) or {constructor.constructor for constructor in racing})
+    raise UnknownEntrant(f"{season}: ergast_id {ergast_id or '(none)'}, name {name or '(none)'} is no one "
+                         f"constructor of that season: one of {', '.join(candidates)} is wanted.")
+
+
+def lineage(constructor: str) -> str:
+    """What a constructor is through its renames: `faenza` for toro-rosso, alphatauri, rb and racing-bulls."""
+    found = next((known.lineage for known in constructors() if known.constructor == constructor), None)
+    if found is None:
+        raise UnknownEntrant(f'"{constructor}" is no constructor id; one of '
+                             f"{', '.join(known.constructor for known in constructors())} is wanted.")
+    return found
+
+
+def _rows(file_name: str) -> list[dict[str, str]]:
+    with (_DATA / file_name).open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def _listed(cell: str) -> tuple[str, ...]:
+    return tuple(cell.split(";")) if cell else ()
+
+
+def _text(value: object) -> str:
+    """A value as stripped text; None, NaN and pandas' NA are not given."""
+    text = "" if value is None else str(value).strip()
+    return "" if text.lower() in ("nan", "none", "<na>") else text.removesuffix(".0")
+
+
+@cache
+def _words(name: str) -> frozenset[str]:
+    """A name without accents, case, punctuation or order: FastF1 writes both "Guanyu Zhou" and "ZHOU Guanyu"."""
+    ascii_name = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
+    return frozenset("".join(c if c.isalnum() else " " for c in ascii_name.replace("'", "").replace(".", "")).split())

@@ -1,0 +1,136 @@
+"""Which Grand Prix weekends there are, and when their sessions start.
+
+A weekend is `{season}-{slug}`. Round, event name, circuit and dates are what we know of it today; they move, so nothing
+is ever looked up by an event name, and no start is derived from a weekday or a session number. `data/calendar.csv` is
+embedded and reviewed by hand: f1db and FastF1's schedule agree on every start in it, or the right one was taken. A
+refreshed file of the same columns may correct a weekend and add one; it never removes any.
+
+Standard library only: this is imported whenever Dagster loads its definitions.
+"""
+from __future__ import annotations
+
+import difflib
+import os
+import unicodedata
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+
+from f1_pipelines.identity.calendar_file import read_calendar, write_refreshed
+from f1_pipelines.identity.circuits import UnknownCircuit, circuit_of
+from f1_pipelines.identity.weekend import (
+    InvalidCalendar,
+    UnknownSession,
+    Weekend,
+    fastf1_session_name,
+    session_kind,
+)
+
+__all__ = [
+    "InvalidCalendar", "UnknownSeason", "UnknownSession", "UnknownWeekend", "Weekend", "fastf1_session_name",
+    "known_weekends", "refreshed_calendar_path", "season_weekends", "session_kind", "weekend", "weekend_of_round",
+    "write_refreshed",
+]
+
+_EMBEDDED = Path(__file__).parent / "data" / "calendar.csv"
+
+
+class UnknownWeekend(ValueError):
+    """No weekend has this key or number."""
+
+
+class UnknownSeason(ValueError):
+    """The calendar has no such season."""
+
+
+def refreshed_calendar_path() -> Path | None:
+    """Where a refreshed calendar lies, from the environment variable `F1_CALENDAR`; by default nowhere."""
+    given = os.environ.get("F1_CALENDAR", "").strip()
+    return Path(given) if given else None
+
+
+def known_weekends(extra: Path | None = None) -> tuple[Weekend, ...]:
+    """Every known weekend by race start, cancelled ones too.
+
+    Args:
+        extra: A refreshed calendar, by default that of `F1_CALENDAR`. A row there wins over the embedded one of its
+            key; a file that doesn't exist yet adds nothing.
+    """
+    path = extra or refreshed_calendar_path()
+    try:
+        stat = path.stat() if path else None
+    except FileNotFoundError:
+        stat = None
+    return _merged(None, 0, 0) if stat is None else _merged(path.resolve(), stat.st_mtime_ns, stat.st_size)
+
+
+def weekend(key: str, extra: Path | None = None) -> Weekend:
+    """The weekend of a key such as `2024-sao-paulo`."""
+    known = known_weekends(extra)
+    found = next((w for w in known if w.key == key), None)
+    if found is None:
+        suggested = _suggestions(str(key), known)
+        hint = f"did you mean {' or '.join(suggested)}?" if suggested else \
+            f"the calendar covers {known[0].season} to {known[-1].season}."
+        raise UnknownWeekend(f'"{key}" is no known weekend; keys read season-slug, like 2024-sao-paulo: {hint}')
+    return found
+
+
+def season_weekends(season: int, extra: Path | None = None) -> tuple[Weekend, ...]:
+    """The weekends of one season by race start, cancelled ones too."""
+    known = known_weekends(extra)
+    found = tuple(w for w in known if w.season == season)
+    if not found:
+        raise UnknownSeason(f"season {season} is not in the calendar, which covers {known[0].season} to "
+                            f"{known[-1].season}; refresh it or ask for one of these.")
+    return found
+
+
+def weekend_of_round(season: int, round: int, extra: Path | None = None) -> Weekend:
+    """The weekend that has this number now. Numbers move when a race is added or cancelled: keep the key instead."""
+    of_season = season_weekends(season, extra)
+    found = next((w for w in of_season if w.round == round), None)
+    if found is None:
+        raise UnknownWeekend(f"season {season} has no round {round}; it has rounds 1 to "
+                             f"{max(w.round or 0 for w in of_season)}.")
+    return found
+
+
+@lru_cache(maxsize=8)
+def _merged(path: Path | None, mtime_ns: int, size: int) -> tuple[Weekend, ...]:
+    weekends = {w.key: w for w in read_calendar(_EMBEDDED)}
+    if path is not None:
+        refreshed = read_calendar(path)
+        renumbered = {(w.season, w.round) for w in refreshed}
+        weekends = {key: replace(w, round=None) if (w.season, w.round) in renumbered else w
+                    for key, w in weekends.items()}  # its number went to another weekend
+        weekends |= {w.key: w for w in refreshed}
+    return tuple(sorted(weekends.values(), key=lambda w: (w.race_start, w.key)))
+
+
+def _suggestions(key: str, known: tuple[Weekend, ...]) -> list[str]:
+    """Keys that were probably meant: by round (`2024-11`), by country, place or event (`2024-brazil`), by spelling."""
+    season, _, rest = _slugged(key).partition("-")
+    of_season = [w for w in known if str(w.season) == season]
+    if not of_season:
+        return difflib.get_close_matches(_slugged(key), [w.key for w in reversed(known)], n=3, cutoff=0.6)
+    if rest.isdigit():
+        return [w.key for w in of_season if w.round == int(rest)]
+    names = {w.key: _names(w) for w in of_season}
+    exact = [key for key, called in names.items() if rest in called]
+    close = difflib.get_close_matches(rest, sorted(set().union(*names.values())), n=3, cutoff=0.7)
+    return (exact or [key for key, called in names.items() if called & set(close)])[:3]
+
+
+def _names(weekend: Weekend) -> set[str]:
+    names = {weekend.slug, weekend.circuit, _slugged(weekend.event_name.removesuffix(" Grand Prix"))}
+    try:
+        circuit = circuit_of(weekend.circuit, weekend.layout)
+    except UnknownCircuit:
+        return names
+    return names | {_slugged(circuit.country), _slugged(circuit.place), _slugged(circuit.name)}
+
+
+def _slugged(text: str) -> str:
+    plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode().lower()
+    return "-".join(plain.replace("_", " ").replace("-", " ").split())

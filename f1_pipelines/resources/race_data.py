@@ -1,0 +1,38 @@
+"""The race data source and the clock as Dagster resources."""
+from datetime import UTC, datetime
+from pathlib import Path
+
+import dagster as dg
+from pydantic import Field
+
+from f1_pipelines.sources.base import RaceDataSource
+from f1_pipelines.sources.choose import open_source
+
+
+class Clock(dg.ConfigurableResource):
+    """The present instant; tests and replays set it."""
+
+    fixed: str | None = Field(None, description="An ISO instant with offset to stand still at; empty for the real time.")
+
+    def now(self) -> datetime:
+        if self.fixed is None:
+            return datetime.now(UTC)
+        instant = datetime.fromisoformat(self.fixed)
+        if instant.tzinfo is None:
+            raise ValueError(f"clock {self.fixed!r} has no offset; wanted for example 2026-07-19T15:00:00+00:00")
+        return instant.astimezone(UTC)
+
+
+class RaceData(dg.ConfigurableResource):
+    """Where race weekends come from."""
+
+    source: str = Field(description="f1db or fastf1.")
+    f1db_path: str | None = Field(None, description="Folder or zip of an f1db CSV release; downloaded when empty.")
+    f1db_url: str = Field("", description="Address of the newest release's CSV zip.")
+    f1db_folder: str = Field(description="Where a downloaded release is kept.")
+    fastf1_cache: str = Field(description="FastF1's cache folder.")
+
+    def open(self, clock: Clock) -> RaceDataSource:
+        return open_source(
+            self.source, clock.now, f1db_path=Path(self.f1db_path) if self.f1db_path else None, f1db_url=self.f1db_url,
+            f1db_folder=Path(self.f1db_folder), fastf1_cache=Path(self.fastf1_cache))

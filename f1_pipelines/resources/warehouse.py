@@ -1,0 +1,32 @@
+"""The warehouse as a Dagster resource."""
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import dagster as dg
+import duckdb
+from pydantic import Field
+
+from f1_pipelines.warehouse.database import WarehouseFile
+
+
+class Warehouse(dg.ConfigurableResource):
+    """One DuckDB file. Steps read the published copy and write under a lock, so they need no pool of their own."""
+
+    path: str = Field(description="The DuckDB file; made on the first write.")
+    wait_s: float = Field(300.0, ge=0, description="How long a writer waits for another one [s].")
+
+    @property
+    def file(self) -> WarehouseFile:
+        return WarehouseFile(self.path, self.wait_s)
+
+    @contextmanager
+    def read(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        """What was committed last, read-only."""
+        with self.file.read() as connection:
+            yield connection
+
+    @contextmanager
+    def write(self, purpose: str) -> Iterator[duckdb.DuckDBPyConnection]:
+        """A transaction: everything that the body writes is committed and published, or nothing is."""
+        with self.file.write(purpose) as connection:
+            yield connection

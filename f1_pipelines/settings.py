@@ -1,0 +1,48 @@
+"""Settings from environment variables and `.env`. Every path may be anywhere; none depends on the working directory."""
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+from typing import Literal
+
+from pydantic import AliasChoices, Field, field_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+PROJECT_ROOT = Path(__file__).resolve().parent.parent
+
+
+class Settings(BaseSettings):
+    """What the environment says. Field names are the variables' names in lower case."""
+
+    model_config = SettingsConfigDict(env_file=PROJECT_ROOT / ".env", extra="ignore", env_ignore_empty=True)
+
+    f1_source: Literal["f1db", "fastf1"] = Field("f1db", description="Where race weekends come from.")
+    f1_f1db_path: Path | None = Field(None, description="Folder or zip of an f1db CSV release; downloaded when empty.")
+    f1_f1db_url: str = Field("https://github.com/f1db/f1db/releases/latest/download/f1db-csv.zip",
+                             description="Where a release is downloaded from when no path is given.")
+    f1_fastf1_cache: Path = Field(PROJECT_ROOT / "warehouse" / "fastf1-cache", description="FastF1's cache folder.")
+    f1_warehouse: Path = Field(PROJECT_ROOT / "warehouse" / "f1.duckdb", description="The DuckDB file.")
+    f1_shared: Path | None = Field(None, description="Folder with real data for tests and benchmarks.")
+    f1_calendar: Path | None = Field(None, description="Refreshed calendar; beside the warehouse when empty.",
+                                     validation_alias=AliasChoices("f1_calendar", "F1_CALENDAR"))
+    f1_write_wait_s: float = Field(300.0, ge=0, description="How long a writer waits for another one [s].")
+
+    @field_validator("f1_f1db_path", "f1_fastf1_cache", "f1_warehouse", "f1_shared", "f1_calendar")
+    @classmethod
+    def _absolute(cls, path: Path | None) -> Path | None:
+        return path.expanduser().absolute() if path else None
+
+    @cached_property
+    def calendar_path(self) -> Path:
+        """Weekends learnt from a source since this release: `calendar.csv` beside the warehouse."""
+        return self.f1_calendar or self.f1_warehouse.with_name("calendar.csv")
+
+    @cached_property
+    def checkpoints_path(self) -> Path:
+        """Folder of trained models, beside the warehouse."""
+        return self.f1_warehouse.with_name("checkpoints")
+
+
+def settings() -> Settings:
+    """The settings as the environment stands now."""
+    return Settings()

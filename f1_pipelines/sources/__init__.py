@@ -1,0 +1,1 @@
+"""Where race weekends come from. Every source yields the same validated tables."""

@@ -1,0 +1,83 @@
+"""The calendar as it stands: our embedded one, overlaid with what the source now says."""
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from datetime import datetime, timedelta
+
+import pandas as pd
+
+from f1_pipelines.identity.weekends import Weekend
+from f1_pipelines.tables.race import CALENDAR, SESSIONS
+
+_STARTS = [f"{session}_start" for session in SESSIONS]
+# Past the longest race with a red flag. After it only results make a weekend done.
+_WEEKEND_LASTS = timedelta(hours=4)
+
+
+def calendar_rows(weekends: Sequence[Weekend], now: datetime) -> pd.DataFrame:
+    """Rows of `race.calendar` from what we know ourselves, before any source is asked.
+
+    Args:
+        weekends: Of any seasons.
+        now: The present instant, timezone-aware; `fetched_at` of the rows.
+    """
+    return CALENDAR.conform(pd.DataFrame([{
+        **{start: weekend.sessions.get(start.removesuffix("_start")) for start in _STARTS},
+        "weekend": weekend.key, "season": weekend.season, "round": weekend.round, "event_name": weekend.event_name,
+        "circuit": weekend.circuit, "layout": weekend.layout, "format": weekend.format,
+        "state": "upcoming" if weekend.planned == "scheduled" else weekend.planned, "race_laps": weekend.race_laps,
+        "race_start": weekend.race_start, "source": "embedded", "fetched_at": now,
+    } for weekend in weekends], columns=CALENDAR.column_names))
+
+
+def overlay(known: pd.DataFrame, told: pd.DataFrame) -> pd.DataFrame:
+    """`known` with every value that the source tells, and the weekends that only the source has.
+
+    A weekend that the source leaves out stays as it is: a schedule that comes back shorter removes nothing. One that
+    we know as cancelled and the source schedules is on again.
+
+    Args:
+        known: Rows of `race.calendar`.
+        told: The same from a source; missing values tell nothing.
+    """
+    ours, theirs = known.set_index("weekend"), told.set_index("weekend")
+    merged = theirs.combine_first(ours).reset_index()
+    return CALENDAR.conform(merged[CALENDAR.column_names]).sort_values("race_start", ignore_index=True)
+
+
+def with_states(calendar: pd.DataFrame, finished: Collection[str], now: datetime) -> pd.DataFrame:
+    """`state` by the clock and the results: `done` needs results, a planned end that has passed is not enough.
+
+    Args:
+        calendar: Rows of `race.calendar`; `cancelled` and `postponed` stay.
+        finished: Weekends whose results exist.
+        now: The present instant, timezone-aware.
+    """
+    first = calendar[_STARTS].min(axis=1)
+    open_weekend = ~calendar["state"].isin(("cancelled", "postponed", "done"))
+    live = open_weekend & (first <= now) & (now < calendar["race_start"] + _WEEKEND_LASTS)
+    state = calendar["state"].mask(open_weekend, "upcoming").mask(live, "live")
+    return calendar.assign(state=state.mask(calendar["weekend"].isin(finished), "done"))
+
+
+def moved_starts(known: pd.DataFrame, told: pd.DataFrame, by: timedelta = timedelta(hours=12)) -> list[str]:
+    """Races whose start the two tell more than `by` apart, as sentences for the run's metadata."""
+    both = known.merge(told, on="weekend", suffixes=("", "_told"))
+    apart = both[(both["race_start"] - both["race_start_told"]).abs() > by]
+    return [f"{row.weekend}: {row.race_start:%Y-%m-%d %H:%M} UTC here, {row.race_start_told:%Y-%m-%d %H:%M} UTC told"
+            for row in apart.itertuples()]
+
+
+def to_weekends(rows: pd.DataFrame) -> list[Weekend]:
+    """Rows of `race.calendar` as weekends, to be written to the refreshed calendar."""
+    weekends = []
+    for row in rows.to_dict("records"):
+        starts = {session: row[f"{session}_start"].to_pydatetime() for session in SESSIONS
+                  if pd.notna(row[f"{session}_start"])}
+        weekends.append(Weekend(
+            key=row["weekend"], season=int(row["season"]), slug=row["weekend"].split("-", 1)[1],
+            round=None if pd.isna(row["round"]) else int(row["round"]), event_name=row["event_name"],
+            circuit=row["circuit"], layout=row["layout"], format=row["format"],
+            planned=row["state"] if row["state"] in ("cancelled", "postponed") else "scheduled",
+            race_laps=None if pd.isna(row["race_laps"]) else int(row["race_laps"]), sessions=starts))
+    return weekends

@@ -1,0 +1,35 @@
+"""The source that the settings name, ready to be asked."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+
+from f1_pipelines.sources.base import RaceDataSource, SourceError
+
+NAMES = ("f1db", "fastf1")
+
+
+def open_source(name: str, now: Callable[[], datetime], *, f1db_path: Path | None = None, f1db_url: str = "",
+                f1db_folder: Path, fastf1_cache: Path) -> RaceDataSource:
+    """The named source. Imports what it needs only here: definitions load without FastF1.
+
+    Args:
+        name: One of `NAMES`.
+        now: Gives the present instant, timezone-aware.
+        f1db_path: Folder or zip of a release; None downloads the newest one from `f1db_url` into `f1db_folder`.
+        f1db_url: Address of the newest release's CSV zip.
+        f1db_folder: Where a downloaded release is kept.
+        fastf1_cache: FastF1's cache folder.
+    """
+    if name == "f1db":
+        from f1_pipelines.sources.f1db import F1dbSource
+        from f1_pipelines.sources.f1db_download import latest_release
+        from f1_pipelines.sources.f1db_release import F1dbRelease
+
+        return F1dbSource(F1dbRelease(f1db_path) if f1db_path else latest_release(f1db_url, f1db_folder), now)
+    if name == "fastf1":
+        from f1_pipelines.sources.fastf1_source import FastF1Source
+
+        return FastF1Source(cache_dir=fastf1_cache, now=now)
+    raise SourceError(f"{name!r} is no source; set F1_SOURCE to one of {', '.join(NAMES)}")

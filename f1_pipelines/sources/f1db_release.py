@@ -1,0 +1,110 @@
+"""A genuine f1db CSV release on disk: a folder or a zip, read column by column with types."""
+from __future__ import annotations
+
+import hashlib
+import zipfile
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import IO, cast
+
+import pandas as pd
+
+from f1_pipelines.sources.base import SourceError
+
+_MARKER = "f1db-races.csv"
+
+
+class F1dbRelease:
+    """The CSV files of one release."""
+
+    def __init__(self, path: Path | str):
+        """
+        Args:
+            path: Folder that holds `f1db-races.csv`, or a zip of such a folder.
+
+        Raises:
+            SourceError: There is no release at `path`, or the zip is truncated.
+        """
+        self.path = Path(path).expanduser().absolute()
+        if self.path.is_dir():
+            if not (self.path / _MARKER).is_file():
+                raise SourceError(f"{self.path} is no f1db CSV release: it holds no {_MARKER}; unpack f1db-csv.zip there "
+                                  "or point F1_F1DB_PATH at the zip")
+        elif self.path.is_file():
+            self._check_zip()
+        else:
+            raise SourceError(f"no f1db release at {self.path}: set F1_F1DB_PATH to the folder or zip of an f1db CSV "
+                              "release")
+
+    def read(self, name: str, columns: Mapping[str, str], from_year: int = 2018) -> pd.DataFrame:
+        """The named columns of `f1db-{name}.csv`, seasons from `from_year` on.
+
+        Args:
+            name: For example `races-race-results`.
+            columns: Column name -> pandas dtype (nullable ones, "string", "Int32", "Float64", "boolean").
+            from_year: Rows with an earlier `year` are dropped, if there is such a column.
+
+        Raises:
+            SourceError: The file or a column is missing, or a value is not of the type.
+        """
+        file_name = f"f1db-{name}.csv"
+        try:
+            with self._open(file_name) as handle:
+                # An empty field is f1db's only null: "NA" must stay what it says.
+                texts = pd.read_csv(handle, dtype="string", keep_default_na=False, na_values=[""], encoding="utf-8")
+        except KeyError:
+            raise SourceError(f"{self.path} lacks {file_name}; take a whole f1db CSV release (schema v6)") from None
+        except (ValueError, zipfile.BadZipFile, EOFError) as problem:
+            raise SourceError(f"{self.path}: {file_name} can't be read as CSV ({problem}); fetch the release again"
+                              ) from problem
+        absent = [column for column in columns if column not in texts.columns]
+        if absent:
+            raise SourceError(f"{file_name} lacks the columns {absent}; wanted an f1db release of schema v6, found "
+                              f"{list(texts.columns)[:6]}...")
+        if "year" in texts.columns:
+            texts = texts[pd.to_numeric(texts["year"], errors="coerce") >= from_year]
+        return pd.DataFrame({column: self._cast(file_name, texts[column], dtype) for column, dtype in columns.items()})
+
+    @cached_property
+    def version(self) -> str:
+        """Digest of the races and results files: f1db's CSV carry no version of their own."""
+        digest = hashlib.sha256()
+        for name in (_MARKER, "f1db-races-race-results.csv"):
+            with self._open(name) as handle:
+                digest.update(handle.read())
+        return f"f1db sha256:{digest.hexdigest()[:12]}"
+
+    @staticmethod
+    def _cast(file_name: str, texts: pd.Series, dtype: str) -> pd.Series:
+        try:
+            if dtype == "boolean":
+                return texts.map({"true": True, "false": False}).astype("boolean")
+            return texts if dtype == "string" else pd.to_numeric(texts).astype(dtype)
+        except (TypeError, ValueError) as problem:
+            raise SourceError(f"{file_name}, column {texts.name}: wanted {dtype}, got {problem}; fetch the release again"
+                              ) from problem
+
+    def _open(self, file_name: str) -> IO[bytes]:
+        if self.path.is_dir():
+            file = self.path / file_name
+            if not file.is_file():
+                raise KeyError(file_name)
+            return open(file, "rb")
+        with zipfile.ZipFile(self.path) as archive:
+            member = next((m for m in archive.namelist() if m.rsplit("/", 1)[-1] == file_name), None)
+            if member is None:
+                raise KeyError(file_name)
+            return cast("IO[bytes]", archive.open(member))
+
+    def _check_zip(self) -> None:
+        try:
+            with zipfile.ZipFile(self.path) as archive:
+                damaged = archive.testzip()
+                names = {member.rsplit("/", 1)[-1] for member in archive.namelist()}
+        except (zipfile.BadZipFile, EOFError) as problem:
+            raise SourceError(f"{self.path} is no whole zip ({problem}); download the release again") from problem
+        if damaged:
+            raise SourceError(f"{self.path}: {damaged} is damaged; download the release again")
+        if _MARKER not in names:
+            raise SourceError(f"{self.path} is no f1db CSV release: it holds no {_MARKER}")

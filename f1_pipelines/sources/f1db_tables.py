@@ -1,0 +1,148 @@
+"""f1db's files as rows of our tables, without provenance columns. f1db's ids are our ids."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from f1_pipelines.sources.classification import classification_hash, classify_status, place_pit_lane_starters
+from f1_pipelines.sources.f1db_release import F1dbRelease
+
+_CAR = {"raceId": "Int32", "year": "Int32", "driverNumber": "Int32", "driverId": "string", "constructorId": "string",
+        "positionDisplayOrder": "Int32", "positionNumber": "Int32", "positionText": "string"}
+_STARTS = ("freePractice1", "freePractice2", "freePractice3", "sprintQualifying", "sprintRace", "qualifying")
+_START_NAMES = ("practice_1", "practice_2", "practice_3", "sprint_qualifying", "sprint", "qualifying")
+
+
+def races(release: F1dbRelease) -> pd.DataFrame:
+    """The calendar file as it is, with our weekend key."""
+    texts = ["date", "time", "grandPrixId", "qualifyingFormat", "sprintQualifyingFormat", "circuitId",
+             "circuitLayoutId", "sprintRaceDate", *(f"{name}{part}" for name in _STARTS for part in ("Date", "Time"))]
+    frame = release.read("races", {"id": "Int32", "year": "Int32", "round": "Int32", "laps": "Int32",
+                                   **dict.fromkeys(texts, "string")})
+    return frame.assign(weekend=frame["year"].astype("string") + "-" + frame["grandPrixId"])
+
+
+def finished_weekends(release: F1dbRelease, calendar_rows: pd.DataFrame) -> pd.Series:
+    """Keys of the weekends whose race results the release holds."""
+    held = release.read("races-race-results", {"raceId": "Int32", "year": "Int32"})["raceId"].unique()
+    return calendar_rows.loc[calendar_rows["id"].isin(held), "weekend"]
+
+
+def calendar(release: F1dbRelease, calendar_rows: pd.DataFrame, seasons: Sequence[int]) -> pd.DataFrame:
+    """Rows of `race.calendar`, and `race_date`. Starts whose time of day f1db does not give are missing."""
+    frame = calendar_rows[calendar_rows["year"].isin(list(seasons))]
+    names = release.read("grands-prix", {"id": "string", "fullName": "string"}).set_index("id")["fullName"]
+    done = set(finished_weekends(release, frame))
+    rows = pd.DataFrame({
+        "weekend": frame["weekend"], "season": frame["year"], "round": frame["round"],
+        "event_name": frame["grandPrixId"].map(names), "circuit": frame["circuitId"],
+        "layout": frame["circuitLayoutId"], "format": _format(frame), "race_laps": frame["laps"],
+        "state": ["done" if key in done else "upcoming" for key in frame["weekend"]],
+        "race_start": _instant(frame["date"], frame["time"]),
+        "race_date": _instant(frame["date"], pd.Series("00:00", index=frame.index)),
+    })
+    for ours, theirs in zip(_START_NAMES, _STARTS, strict=True):
+        rows[f"{ours}_start"] = _instant(frame[f"{theirs}Date"], frame[f"{theirs}Time"])
+    return rows
+
+
+def practice(release: F1dbRelease, calendar_rows: pd.DataFrame, number: int) -> pd.DataFrame:
+    """Rows of `race.practice` for one of the three practices."""
+    frame = release.read(f"races-free-practice-{number}-results", {**_CAR, "timeMillis": "Float64", "laps": "Int32"})
+    return _car_rows(frame, calendar_rows, f"practice_{number}").assign(
+        position=frame["positionNumber"].where(frame["timeMillis"].notna()),
+        best_lap_s=frame["timeMillis"] / 1000, laps=frame["laps"])
+
+
+def qualifying(release: F1dbRelease, calendar_rows: pd.DataFrame, session: str) -> pd.DataFrame:
+    """Rows of `race.qualifying`; `session` is `qualifying` or `sprint_qualifying`."""
+    file = {"qualifying": "races-qualifying-results", "sprint_qualifying": "races-sprint-qualifying-results"}[session]
+    segments = {f"q{n}Millis": "Float64" for n in (1, 2, 3)}
+    frame = release.read(file, {**_CAR, "timeMillis": "Float64", **segments})
+    rows = _car_rows(frame, calendar_rows, session).assign(position=frame["positionNumber"])
+    for n in (1, 2, 3):
+        rows[f"q{n}_s"] = frame[f"q{n}Millis"] / 1000
+    # Qualifying of one segment (2018-2026 only where it was cut short) is told as one time.
+    rows["q1_s"] = rows["q1_s"].fillna(frame["timeMillis"] / 1000)
+    # A car excluded afterwards can stand twice (2023-great-britain): with its times, and again as DSQ without any.
+    repeated = rows.duplicated(["weekend", "driver"], keep=False)
+    bare = frame["positionText"].isin(("DSQ", "EX")) & rows[["q1_s", "q2_s", "q3_s"]].isna().all(axis=1)
+    return rows[~(repeated & bare)]
+
+
+def grid(release: F1dbRelease, calendar_rows: pd.DataFrame, session: str) -> pd.DataFrame:
+    """Rows of `race.grid`; `session` is `race` or `sprint`."""
+    file = {"race": "races-starting-grid-positions", "sprint": "races-sprint-starting-grid-positions"}[session]
+    frame = release.read(file, _CAR)
+    status = frame["positionText"].map({"PL": "pit_lane"}).fillna("grid").mask(
+        frame["positionNumber"].isna() & frame["positionText"].ne("PL"), "unknown")
+    rows = _car_rows(frame, calendar_rows, session).assign(grid_status=status)
+    return rows.assign(grid_position=_slots_by_race(frame, frame["positionNumber"], status))
+
+
+def results(release: F1dbRelease, calendar_rows: pd.DataFrame, session: str) -> pd.DataFrame:
+    """Rows of `race.results` or `race.sprint_results`, with `session` in a column; `session` is `race` or `sprint`."""
+    file = {"race": "races-race-results", "sprint": "races-sprint-race-results"}[session]
+    frame = release.read(file, {
+        **_CAR, "laps": "Int32", "timeMillis": "Float64", "gapMillis": "Float64", "gapLaps": "Int32",
+        "reasonRetired": "string", "points": "Float64", "gridPositionNumber": "Int32", "gridPositionText": "string"})
+    said = frame[["positionText", "reasonRetired", "gapLaps"]].astype(object)
+    status = pd.Series([classify_status(*(None if pd.isna(v) else v for v in row))
+                        for row in said.itertuples(index=False)], index=frame.index)
+    started = ~status.isin(("not_started", "withdrawn"))
+    grid_status = frame["gridPositionText"].map({"PL": "pit_lane"}).fillna("grid").mask(
+        frame["gridPositionNumber"].isna() & frame["gridPositionText"].ne("PL"), "unknown").mask(~started, "not_started")
+    slots = _slots_by_race(frame, frame["gridPositionNumber"], grid_status)
+    rows = _car_rows(frame, calendar_rows, session).assign(
+        version=1, grid_position=slots, grid_status=grid_status, official_order=frame["positionDisplayOrder"],
+        finish_position=frame["positionNumber"], classified=frame["positionNumber"].notna(), status=status,
+        status_text=frame["reasonRetired"], points=frame["points"].fillna(0.0), laps=frame["laps"],
+        race_time_s=frame["timeMillis"] / 1000,
+        gap_s=(frame["gapMillis"] / 1000).mask(frame["positionNumber"].eq(1) & frame["timeMillis"].notna(), 0.0),
+        gap_laps=frame["gapLaps"], fastest_lap_s=_fastest_laps(release, frame) if session == "race" else None,
+        result_status="official")
+    # Points are a fact of every official sheet: f1db leaves the field empty for none.
+    hashes = rows.groupby("weekend")[rows.columns.tolist()].apply(classification_hash)
+    return rows.assign(content_hash=rows["weekend"].map(hashes))
+
+
+def pit_stops(release: F1dbRelease, calendar_rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows of `race.pit_stops`."""
+    frame = release.read("races-pit-stops", {**_CAR, "stop": "Int32", "lap": "Int32", "timeMillis": "Float64"})
+    rows = _car_rows(frame, calendar_rows, "race").drop(columns=["session", "car_number"])
+    return rows.assign(stop=frame["stop"], lap=frame["lap"], pit_lane_time_s=frame["timeMillis"] / 1000)
+
+
+def _car_rows(frame: pd.DataFrame, calendar_rows: pd.DataFrame, session: str) -> pd.DataFrame:
+    keys = calendar_rows.set_index("id")["weekend"]
+    return pd.DataFrame({"weekend": frame["raceId"].map(keys).astype("string"), "session": session,
+                         "driver": frame["driverId"], "constructor": frame["constructorId"],
+                         "car_number": frame["driverNumber"]}, index=frame.index)
+
+
+def _slots_by_race(frame: pd.DataFrame, position: pd.Series, status: pd.Series) -> pd.Series:
+    slots = [place_pit_lane_starters(position.loc[index], status.loc[index])
+             for index in frame.groupby("raceId").groups.values()]
+    return pd.concat(slots).reindex(frame.index) if slots else position
+
+
+def _fastest_laps(release: F1dbRelease, frame: pd.DataFrame) -> pd.Series:
+    laps = release.read("races-fastest-laps", {"raceId": "Int32", "driverId": "string", "timeMillis": "Float64",
+                                               "year": "Int32"})
+    # A car can stand twice in a few old sheets; the best lap is the one meant.
+    best = laps.groupby(["raceId", "driverId"])["timeMillis"].min() / 1000
+    return best.reindex(pd.MultiIndex.from_frame(frame[["raceId", "driverId"]])).set_axis(frame.index)
+
+
+def _format(frame: pd.DataFrame) -> pd.Series:
+    # f1db says SPRINT_SHOOTOUT for every season since 2023; the order of sessions changed in 2024.
+    conventional = pd.Series("conventional", index=frame.index)
+    own_qualifying = frame["sprintQualifyingFormat"].notna()
+    return (conventional.mask(frame["qualifyingFormat"].eq("SPRINT_RACE"), "sprint")
+            .mask(own_qualifying & frame["year"].eq(2023), "sprint_shootout")
+            .mask(own_qualifying & frame["year"].ge(2024), "sprint_qualifying"))
+
+
+def _instant(date: pd.Series, time: pd.Series) -> pd.Series:
+    return pd.to_datetime(date.str.cat(time, sep="T").fillna(""), utc=True, format="%Y-%m-%dT%H:%M", errors="coerce")

@@ -1,0 +1,1 @@
+"""Every table and view of the warehouse, declared once."""

@@ -1,0 +1,15 @@
+"""The whole warehouse by name: what is created in a new file, checked in an old one, and listed in its README."""
+from __future__ import annotations
+
+from f1_pipelines.tables.race import RACE_TABLES
+from f1_pipelines.tables.schema import Table
+from f1_pipelines.tables.views import VIEWS, View
+
+# Raised when a declared table changes in a way that ADD COLUMN can't follow. Files of another version are refused.
+SCHEMA_VERSION = 1
+
+SCHEMAS = ("race", "features", "ranking", "sim", "strategy")
+TABLES: tuple[Table, ...] = (*RACE_TABLES,)
+BY_NAME: dict[str, Table] = {table.qualified: table for table in TABLES}
+
+__all__ = ["BY_NAME", "SCHEMAS", "SCHEMA_VERSION", "TABLES", "VIEWS", "View"]

@@ -1,0 +1,178 @@
+"""Tables of schema `race`: what happened at a weekend, whatever source told it."""
+from __future__ import annotations
+
+from f1_pipelines.tables.schema import Column, Table
+
+WEEKEND_STATES = ("upcoming", "live", "done", "cancelled", "postponed")
+FORMATS = ("conventional", "sprint", "sprint_shootout", "sprint_qualifying")
+SESSIONS = ("practice_1", "practice_2", "practice_3", "sprint_qualifying", "sprint", "qualifying", "race")
+GRID_STATUSES = ("grid", "pit_lane", "unknown", "not_started")
+STATUSES = ("finished", "lapped", "retired", "not_classified", "disqualified", "not_started", "withdrawn")
+RESULT_STATUSES = ("provisional", "official", "amended")
+SOURCES = ("fastf1", "f1db", "sample", "embedded")
+COMPOUNDS = ("SOFT", "MEDIUM", "HARD", "INTERMEDIATE", "WET", "UNKNOWN")
+
+WEEKEND = Column("weekend", "VARCHAR", "Weekend key {season}-{slug}, for example 2026-monaco", required=True)
+DRIVER = Column("driver", "VARCHAR", "Stable driver id, for example max-verstappen", required=True)
+CONSTRUCTOR = Column("constructor", "VARCHAR", "Stable constructor id of that season, for example red-bull")
+CAR_NUMBER = Column("car_number", "INTEGER", "Car number, valid inside this session only", minimum=0)
+SESSION = Column("session", "VARCHAR", "Which session", required=True, allowed=SESSIONS)
+SOURCE = Column("source", "VARCHAR", "Where the row came from", required=True, allowed=SOURCES)
+SOURCE_VERSION = Column("source_version", "VARCHAR", "Version of the library or release that gave the row")
+FETCHED_AT = Column("fetched_at", "TIMESTAMPTZ", "When it was fetched (UTC)", required=True)
+
+CALENDAR = Table(
+    "race", "calendar", "Every Grand Prix weekend of 2018-2026 and later, cancelled ones too", ("weekend",), (
+        WEEKEND,
+        Column("season", "INTEGER", "Championship year", required=True, minimum=1950),
+        Column("round", "INTEGER", "Number in the season as it stands now; missing when cancelled", minimum=1),
+        Column("event_name", "VARCHAR", "Name of the Grand Prix in that season", required=True),
+        Column("circuit", "VARCHAR", "Circuit id (location)", required=True),
+        Column("layout", "VARCHAR", "Layout id; circuit and layout together are the track", required=True),
+        Column("format", "VARCHAR", "Weekend format", required=True, allowed=FORMATS),
+        Column("state", "VARCHAR", "Where the weekend stands", required=True, allowed=WEEKEND_STATES),
+        Column("race_laps", "INTEGER", "Race distance driven, or planned before the race [laps]", minimum=1),
+        Column("practice_1_start", "TIMESTAMPTZ", "Start of first practice (UTC)"),
+        Column("practice_2_start", "TIMESTAMPTZ", "Start of second practice (UTC)"),
+        Column("practice_3_start", "TIMESTAMPTZ", "Start of third practice (UTC)"),
+        Column("sprint_qualifying_start", "TIMESTAMPTZ", "Start of sprint qualifying or shootout (UTC)"),
+        Column("sprint_start", "TIMESTAMPTZ", "Start of the sprint race (UTC)"),
+        Column("qualifying_start", "TIMESTAMPTZ", "Start of qualifying (UTC)"),
+        Column("race_start", "TIMESTAMPTZ", "Start of the Grand Prix (UTC)", required=True),
+        SOURCE, FETCHED_AT,
+    ))
+
+PRACTICE = Table(
+    "race", "practice", "Best lap of each car in each practice", ("weekend", "session", "driver"), (
+        WEEKEND,
+        Column("session", "VARCHAR", "Which practice", required=True, allowed=SESSIONS[:3]),
+        DRIVER, CONSTRUCTOR, CAR_NUMBER,
+        Column("position", "INTEGER", "Place by best lap; missing without a timed lap", minimum=1),
+        Column("best_lap_s", "DOUBLE", "Best lap [s]", minimum=30, maximum=400),
+        Column("laps", "INTEGER", "Laps driven", minimum=0),
+        SOURCE, SOURCE_VERSION, FETCHED_AT,
+    ), slice_by=("weekend", "session"))
+
+QUALIFYING = Table(
+    "race", "qualifying", "Qualifying and sprint qualifying, with segments", ("weekend", "session", "driver"), (
+        WEEKEND,
+        Column("session", "VARCHAR", "Which qualifying", required=True, allowed=("qualifying", "sprint_qualifying")),
+        DRIVER, CONSTRUCTOR, CAR_NUMBER,
+        Column("position", "INTEGER", "Classified place, 1..n; missing when excluded or without a time", minimum=1),
+        Column("q1_s", "DOUBLE", "Best lap of the first segment [s]", minimum=30, maximum=400),
+        Column("q2_s", "DOUBLE", "Best lap of the second segment [s]", minimum=30, maximum=400),
+        Column("q3_s", "DOUBLE", "Best lap of the third segment [s]", minimum=30, maximum=400),
+        SOURCE, SOURCE_VERSION, FETCHED_AT,
+    ), slice_by=("weekend", "session"))
+
+GRID = Table(
+    "race", "grid", "Starting order as known before the start", ("weekend", "session", "driver"), (
+        WEEKEND,
+        Column("session", "VARCHAR", "Sprint or race", required=True, allowed=("sprint", "race")),
+        DRIVER, CONSTRUCTOR, CAR_NUMBER,
+        Column("grid_position", "INTEGER", "Slot, 1 = pole; pit-lane starters take the last slots, never 0", minimum=1),
+        Column("grid_status", "VARCHAR", "How the car starts", required=True, allowed=GRID_STATUSES),
+        SOURCE, SOURCE_VERSION, FETCHED_AT,
+    ), slice_by=("weekend", "session"))
+
+_CLASSIFICATION = (
+    DRIVER,
+    Column("version", "INTEGER", "Version of this weekend's classification, 1 = first seen", required=True, minimum=1),
+    CONSTRUCTOR, CAR_NUMBER,
+    Column("grid_position", "INTEGER", "Slot, 1 = pole; pit-lane starters take the last slots, never 0", minimum=1),
+    Column("grid_status", "VARCHAR", "How the car started", required=True, allowed=GRID_STATUSES),
+    Column("official_order", "INTEGER", "1..n over the whole entry list in the order of the official sheet: finishers, "
+           "retirements by distance, then disqualified, then non-starters", required=True, minimum=1),
+    Column("finish_position", "INTEGER", "Classified place, 1 = winner; missing when not classified", minimum=1),
+    Column("classified", "BOOLEAN", "Whether the car is classified", required=True),
+    Column("status", "VARCHAR", "How the race ended for the car", required=True, allowed=STATUSES),
+    Column("status_text", "VARCHAR", "The source's own word for it"),
+    Column("points", "DOUBLE", "Championship points, half points included; missing when the source has none",
+           minimum=0),
+    Column("laps", "INTEGER", "Laps completed", minimum=0),
+    Column("race_time_s", "DOUBLE", "Race time of cars on the lead lap [s]", minimum=0),
+    Column("gap_s", "DOUBLE", "Gap to the winner of cars on the lead lap [s]", minimum=0),
+    Column("gap_laps", "INTEGER", "Laps behind the winner of lapped cars", minimum=0),
+    Column("fastest_lap_s", "DOUBLE", "The car's fastest lap [s]; missing where no racing lap was driven", minimum=30),
+    Column("result_status", "VARCHAR", "How final it is; only official and amended ones train", required=True,
+           allowed=RESULT_STATUSES),
+    Column("content_hash", "VARCHAR", "SHA-256 of the weekend's classification, the same for all its rows",
+           required=True),
+    SOURCE, SOURCE_VERSION, FETCHED_AT,
+)
+
+RESULTS = Table(
+    "race", "results", "Classification of the Grand Prix, every version of it", ("weekend", "driver", "version"),
+    (WEEKEND, *_CLASSIFICATION))
+
+SPRINT_RESULTS = Table(
+    "race", "sprint_results", "Classification of the sprint race, every version of it",
+    ("weekend", "driver", "version"), (WEEKEND, *_CLASSIFICATION))
+
+_LAP = (
+    DRIVER,
+    Column("lap", "INTEGER", "Lap number from 1", required=True, minimum=1),
+    Column("lap_time_s", "DOUBLE", "Lap time [s]; missing where it was not timed; a red-flagged lap holds the "
+           "stoppage", minimum=0.001),
+    Column("compound", "VARCHAR", "Tyre compound", allowed=COMPOUNDS),
+    Column("tyre_age_laps", "INTEGER", "Laps on this set at the end of the lap", minimum=0),
+    Column("fresh_tyre", "BOOLEAN", "Whether the set was new when fitted"),
+    Column("stint", "INTEGER", "Stint from 1", minimum=1),
+    Column("track_status", "VARCHAR", "FastF1 digits seen in the lap: 1 clear, 2 yellow, 4 safety car, 5 red, "
+           "6 VSC, 7 VSC ending"),
+    Column("position", "INTEGER", "Place at the end of the lap", minimum=1),
+    Column("is_pit_in", "BOOLEAN", "The lap ends in the pit lane"),
+    Column("is_pit_out", "BOOLEAN", "The lap begins in the pit lane"),
+    Column("is_accurate", "BOOLEAN", "The timing of the lap can be trusted for pace"),
+    Column("is_deleted", "BOOLEAN", "Lap time deleted by the stewards"),
+    Column("session_time_s", "DOUBLE", "Session clock at the end of the lap [s]; differences give gaps"),
+    SOURCE, SOURCE_VERSION, FETCHED_AT,
+)
+
+LAPS = Table("race", "laps", "Every lap of the Grand Prix", ("weekend", "driver", "lap"), (WEEKEND, *_LAP))
+
+SESSION_LAPS = Table(
+    "race", "session_laps", "Every lap of the practices, qualifyings and sprints", ("weekend", "session", "driver", "lap"),
+    (WEEKEND, Column("session", "VARCHAR", "Which session", required=True, allowed=SESSIONS[:-1]), *_LAP),
+    slice_by=("weekend", "session"))
+
+PIT_STOPS = Table(
+    "race", "pit_stops", "Pit stops of the Grand Prix", ("weekend", "driver", "stop"), (
+        WEEKEND, DRIVER, CONSTRUCTOR,
+        Column("stop", "INTEGER", "Stop from 1", required=True, minimum=1),
+        Column("lap", "INTEGER", "Lap on which the car came in", required=True, minimum=1),
+        Column("pit_lane_time_s", "DOUBLE", "Time in the pit lane [s]; a red-flag stop holds the stoppage", minimum=0),
+        SOURCE, SOURCE_VERSION, FETCHED_AT,
+    ))
+
+WEATHER = Table(
+    "race", "weather", "Weather during each session", ("weekend", "session", "session_time_s"), (
+        WEEKEND, SESSION,
+        Column("session_time_s", "DOUBLE", "Session clock [s]", required=True),
+        Column("air_temp_c", "DOUBLE", "Air temperature [degrees C]"),
+        Column("track_temp_c", "DOUBLE", "Track temperature [degrees C]"),
+        Column("humidity_pct", "DOUBLE", "Relative humidity [%]", minimum=0, maximum=100),
+        Column("pressure_hpa", "DOUBLE", "Air pressure [hPa]"),
+        Column("wind_speed_ms", "DOUBLE", "Wind speed [m/s]", minimum=0),
+        Column("wind_direction_deg", "INTEGER", "Wind from [degrees]", minimum=0, maximum=360),
+        Column("rainfall", "BOOLEAN", "The sensor says rain; alone it is no proof of a wet track"),
+        SOURCE, SOURCE_VERSION, FETCHED_AT,
+    ), slice_by=("weekend", "session"))
+
+RACE_CONTROL = Table(
+    "race", "race_control", "Messages of race control in each session", ("weekend", "session", "message_number"), (
+        WEEKEND, SESSION,
+        Column("message_number", "INTEGER", "Order of the message, from 1", required=True, minimum=1),
+        Column("sent_at", "TIMESTAMPTZ", "When it was sent (UTC)"),
+        Column("lap", "INTEGER", "Lap of the leader", minimum=0),
+        Column("category", "VARCHAR", "Flag, SafetyCar, Drs, CarEvent, Other, ..."),
+        Column("flag", "VARCHAR", "Flag shown, if any"),
+        Column("scope", "VARCHAR", "Track, Sector or Driver"),
+        Column("sector", "INTEGER", "Marshalling sector", minimum=0),
+        Column("car_number", "INTEGER", "Car addressed, if any", minimum=0),
+        Column("message", "VARCHAR", "The message itself", required=True),
+        SOURCE, SOURCE_VERSION, FETCHED_AT,
+    ), slice_by=("weekend", "session"))
+
+RACE_TABLES = (CALENDAR, PRACTICE, QUALIFYING, GRID, RESULTS, SPRINT_RESULTS, LAPS,
+               SESSION_LAPS, PIT_STOPS, WEATHER, RACE_CONTROL)

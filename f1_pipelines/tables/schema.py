@@ -1,0 +1,136 @@
+"""How a table is declared, and how a frame is made to fit it.
+
+One declaration serves three readers: DuckDB (the DDL, comments and primary key), the sources (a frame is validated
+against it before anything is written) and people (`warehouse/README.md` is checked against it).
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+
+SqlType = Literal["VARCHAR", "INTEGER", "BIGINT", "DOUBLE", "BOOLEAN", "TIMESTAMPTZ"]
+
+_PANDAS_DTYPE = {
+    "VARCHAR": "string", "INTEGER": "Int32", "BIGINT": "Int64", "DOUBLE": "Float64", "BOOLEAN": "boolean",
+    "TIMESTAMPTZ": "datetime64[us, UTC]",
+}
+
+
+class InvalidRows(ValueError):
+    """Rows that a table does not take. The message names the table, the column, what came and what was wanted."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column: its SQL type, what it means (with the unit), and which values it takes."""
+
+    name: str
+    type: SqlType
+    comment: str
+    required: bool = False
+    allowed: tuple[str, ...] = ()
+    minimum: float | None = None
+    maximum: float | None = None
+
+    def ddl(self) -> str:
+        return f'"{self.name}" {self.type}{" NOT NULL" if self.required else ""}'
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of the warehouse.
+
+    `key` is its primary key. Rows are replaced slice by slice: a slice (one value of `slice_by`) that arrives replaces
+    the stored one whole, a slice that does not arrive is left alone.
+    """
+
+    schema: str
+    name: str
+    comment: str
+    key: tuple[str, ...]
+    columns: tuple[Column, ...]
+    slice_by: tuple[str, ...] = ("weekend",)
+
+    @property
+    def qualified(self) -> str:
+        return f"{self.schema}.{self.name}"
+
+    @property
+    def column_names(self) -> list[str]:
+        return [column.name for column in self.columns]
+
+    def ddl(self) -> str:
+        columns = ", ".join(column.ddl() for column in self.columns)
+        key = ", ".join(f'"{name}"' for name in self.key)
+        return f'CREATE TABLE IF NOT EXISTS "{self.schema}"."{self.name}" ({columns}, PRIMARY KEY ({key}))'
+
+    def empty(self) -> pd.DataFrame:
+        return self.conform(pd.DataFrame(columns=self.column_names))
+
+    def conform(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """The frame with the declared columns, types and order; `InvalidRows` where that can't be had.
+
+        NaN, NaT and None all become missing, so that no NaN ever reaches an SQL aggregate. A missing optional column
+        must be there all the same (as missing values): leaving it out is how a renamed source column goes unnoticed.
+        """
+        absent = [name for name in self.column_names if name not in frame.columns]
+        extra = [name for name in frame.columns if name not in self.column_names]
+        if absent or extra:
+            raise InvalidRows(
+                f"{self.qualified}: columns missing {absent or 'none'}, not declared {extra or 'none'}; "
+                f"wanted {self.column_names}"
+            )
+        fitted = pd.DataFrame({column.name: self._cast(column, frame[column.name]) for column in self.columns})
+        for column in self.columns:
+            self._check_values(column, fitted)
+        self._check_key(fitted)
+        return fitted.reset_index(drop=True)
+
+    def _cast(self, column: Column, values: pd.Series) -> pd.Series:
+        try:
+            if column.type == "TIMESTAMPTZ":
+                instants = pd.to_datetime(values, utc=False)
+                if instants.notna().any() and getattr(instants.dtype, "tz", None) is None:
+                    raise ValueError("an instant without a time zone")
+                return instants.astype(_PANDAS_DTYPE["TIMESTAMPTZ"])
+            if column.type == "DOUBLE":
+                return pd.Series(np.asarray(pd.to_numeric(values), dtype="float64"), index=values.index).replace(
+                    [np.inf, -np.inf], np.nan).astype("Float64")
+            if column.type == "VARCHAR":
+                texts = values.dropna()
+                wrong = texts[~texts.map(lambda v: isinstance(v, str))]
+                if len(wrong):
+                    raise ValueError(f"{wrong.iloc[0]!r} is no text")
+            return values.astype(_PANDAS_DTYPE[column.type])
+        except (TypeError, ValueError) as problem:
+            raise InvalidRows(
+                f"{self.qualified}.{column.name}: wanted {column.type} ({column.comment}); got {problem}"
+            ) from problem
+
+    def _check_values(self, column: Column, frame: pd.DataFrame) -> None:
+        values = frame[column.name]
+        wrong, wanted = pd.Series(False, index=values.index), ""
+        if column.required and values.isna().any():
+            wrong, wanted = values.isna(), "a value in every row"
+        elif column.allowed:
+            wrong, wanted = values.notna() & ~values.isin(column.allowed), f"one of {', '.join(column.allowed)}"
+        elif column.minimum is not None or column.maximum is not None:
+            low = -np.inf if column.minimum is None else column.minimum
+            high = np.inf if column.maximum is None else column.maximum
+            wrong, wanted = values.notna() & ~values.between(low, high), f"{low:g} to {high:g}"
+        if wrong.any():
+            rows = frame.loc[wrong, list(dict.fromkeys([*self.key, column.name]))].head(3).to_dict("records")
+            raise InvalidRows(f"{self.qualified}.{column.name}: wanted {wanted}; got {int(wrong.sum())} others: {rows}")
+
+    def _check_key(self, frame: pd.DataFrame) -> None:
+        key = list(self.key)
+        if frame[key].isna().any(axis=None):
+            raise InvalidRows(f"{self.qualified}: a row lacks a part of its key {key}")
+        twice = frame[frame.duplicated(key, keep=False)]
+        if len(twice):
+            raise InvalidRows(
+                f"{self.qualified}: {len(twice)} rows share a key {key}: {twice[key].head(4).to_dict('records')}"
+            )

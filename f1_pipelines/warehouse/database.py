@@ -1,0 +1,128 @@
+"""Reading and writing the warehouse.
+
+A writer opens the file itself, under a lock, and commits everything or nothing; what it committed is then published as
+a copy, which is what everybody reads. So nobody's open shell stops a run, and no run stops anybody's query.
+"""
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import duckdb
+
+from f1_pipelines.tables.catalog import SCHEMA_VERSION
+from f1_pipelines.warehouse.lock import WarehouseBusy, writer_lock
+from f1_pipelines.warehouse.migrate import WrongSchema, bring_up_to_date
+
+
+class WarehouseError(RuntimeError):
+    """The warehouse can't be read or written as it is. The message says what to do."""
+
+
+class WarehouseFile:
+    """A DuckDB file and the read copy beside it."""
+
+    def __init__(self, path: Path | str, wait_s: float = 300.0):
+        """
+        Args:
+            path: The DuckDB file, anywhere; made on the first write.
+            wait_s: How long a writer waits for another one before `WarehouseBusy` [s].
+        """
+        self.path = Path(path).expanduser().absolute()
+        self.wait_s = wait_s
+
+    @property
+    def published_path(self) -> Path:
+        """The copy that readers open: `f1.duckdb` is published as `f1.published.duckdb`."""
+        return self.path.with_name(f"{self.path.stem}.published{self.path.suffix}")
+
+    @contextmanager
+    def read(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        """A read-only connection to the published copy: all that was committed when it was opened."""
+        if not self.published_path.exists():
+            raise WarehouseError(f"no warehouse at {self.published_path} yet; fill it with `make demo`, or by "
+                                 "materializing race_results in Dagster")
+        try:
+            connection = duckdb.connect(self.published_path, read_only=True)
+        except duckdb.Error as problem:
+            raise WarehouseError(f"{self.published_path} can't be opened ({_first_line(problem)}); delete this copy, "
+                                 "the next write publishes a new one") from problem
+        with connection:
+            connection.execute("SET TimeZone = 'UTC'")
+            yield connection
+
+    @contextmanager
+    def write(self, purpose: str) -> Iterator[duckdb.DuckDBPyConnection]:
+        """A connection in a transaction of its own: committed and published if the body ends well, else undone.
+
+        Args:
+            purpose: What is written, for whoever has to wait ("race_results 2024-monaco").
+
+        Raises:
+            WarehouseBusy: Another process holds the file for longer than `wait_s`.
+            WrongSchema: The file was written by another version of this project.
+            WarehouseError: The file can't be opened at all.
+        """
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with writer_lock(self.path, purpose, self.wait_s):
+            connection = self._open_for_writing()
+            try:
+                connection.execute("SET TimeZone = 'UTC'")
+                connection.execute("BEGIN")
+                try:
+                    bring_up_to_date(connection, self.path)
+                    yield connection
+                    connection.execute("COMMIT")
+                except BaseException:
+                    connection.execute("ROLLBACK")
+                    raise
+                # The copy below takes the file alone: without a checkpoint it would lack what is still in the WAL.
+                connection.execute("CHECKPOINT")
+                self._publish()
+            finally:
+                connection.close()
+
+    def _open_for_writing(self) -> duckdb.DuckDBPyConnection:
+        deadline = time.monotonic() + self.wait_s
+        while True:
+            try:
+                return duckdb.connect(self.path)
+            except duckdb.IOException as problem:
+                if "Could not set lock" not in str(problem):
+                    raise WarehouseError(self._recovery_advice(problem)) from problem
+                if time.monotonic() > deadline:
+                    raise WarehouseBusy(
+                        f"{self.path} is open in another program ({_first_line(problem)}); waited {self.wait_s:g} s. "
+                        f"Close it, and query {self.published_path.name} instead: it is never locked."
+                    ) from problem
+                time.sleep(0.2)
+            except duckdb.Error as problem:
+                raise WarehouseError(self._recovery_advice(problem)) from problem
+
+    def _recovery_advice(self, problem: Exception) -> str:
+        advice = f"{self.path} can't be opened: {_first_line(problem)}."
+        if self.published_path.exists():
+            advice += (f" The last published copy is whole: keep the broken file and its .wal aside, then"
+                       f" `cp {self.published_path} {self.path}`.")
+        return advice
+
+    def _publish(self) -> None:
+        fresh = self.published_path.with_name(f".{self.published_path.name}.{os.getpid()}")
+        try:
+            shutil.copyfile(self.path, fresh)
+            with open(fresh, "rb") as handle:
+                os.fsync(handle.fileno())
+            os.replace(fresh, self.published_path)
+        finally:
+            fresh.unlink(missing_ok=True)
+
+
+def _first_line(problem: Exception) -> str:
+    return str(problem).strip().splitlines()[0]
+
+
+__all__ = ["SCHEMA_VERSION", "WarehouseBusy", "WarehouseError", "WarehouseFile", "WrongSchema"]

@@ -1,0 +1,45 @@
+"""Storing what a source gave for some weekends, all of it or nothing."""
+from __future__ import annotations
+
+import duckdb
+import pandas as pd
+
+from f1_pipelines.sources.base import Fetched
+from f1_pipelines.tables.catalog import BY_NAME
+from f1_pipelines.tables.race import RESULTS, SPRINT_RESULTS
+from f1_pipelines.warehouse.replace import add_versions, replace_slices
+
+_VERSIONED = {RESULTS.qualified, SPRINT_RESULTS.qualified}
+
+
+def store(connection: duckdb.DuckDBPyConnection, fetched: Fetched, accept_fewer_rows: bool = False) -> dict[str, int]:
+    """Write every table of `fetched` inside the caller's transaction; rows written by table.
+
+    A classification that says what the stored one says adds no version, and counts 0. Results make a weekend `done`.
+
+    Raises:
+        InvalidRows: A frame does not fit its table.
+        ShrunkSlice: A slice would lose many rows and `accept_fewer_rows` is not set.
+    """
+    written = {}
+    for name, frame in fetched.tables.items():
+        if name in _VERSIONED:
+            verdicts = add_versions(connection, BY_NAME[name], frame)
+            fresh = set(verdicts.loc[verdicts["is_new"], "weekend"])
+            written[name] = int(frame["weekend"].isin(fresh).sum())
+        else:
+            written[name] = replace_slices(connection, BY_NAME[name], frame, accept_fewer_rows)
+    if RESULTS.qualified in fetched.tables:
+        connection.execute("UPDATE race.calendar SET state = 'done' WHERE weekend IN (SELECT weekend FROM race.results)")
+    return written
+
+
+def stored_weekends(connection: duckdb.DuckDBPyConnection, table: str) -> set[str]:
+    """Weekends that have rows in `table` (qualified name)."""
+    return set(connection.execute(f"SELECT DISTINCT weekend FROM {table}").df()["weekend"])
+
+
+def weekends_of(fetched: Fetched) -> list[str]:
+    """Weekends for which `fetched` holds rows, sorted."""
+    frames = [frame["weekend"] for frame in fetched.tables.values()]
+    return sorted(pd.concat(frames).unique()) if frames else []

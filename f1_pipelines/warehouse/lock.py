@@ -1,0 +1,58 @@
+"""One writer at a time, with a bounded wait that can say who is in the way."""
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+
+class WarehouseBusy(TimeoutError):
+    """Somebody else held the warehouse for longer than we were willing to wait."""
+
+
+@contextmanager
+def writer_lock(database: Path, purpose: str, wait_s: float) -> Iterator[None]:
+    """Hold `<database>.lock` for the body. The kernel frees it when the process dies, however it dies.
+
+    Args:
+        database: The DuckDB file. Its folder must exist.
+        purpose: What we are about to write; shown to whoever waits for us.
+        wait_s: How long to wait for another writer [s].
+
+    Raises:
+        WarehouseBusy: Another writer kept it; the message names its process and purpose.
+    """
+    path = database.with_name(database.name + ".lock")
+    deadline = time.monotonic() + wait_s
+    with open(path, "a+") as handle:
+        while True:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise WarehouseBusy(
+                        f"{database} is being written by {_holder(path)}; waited {wait_s:g} s for it. "
+                        "Try again when that is done, or stop that process."
+                    ) from None
+                time.sleep(0.05)
+        handle.truncate(0)
+        json.dump({"pid": os.getpid(), "purpose": purpose, "since": datetime.now(UTC).isoformat("T", "seconds")}, handle)
+        handle.flush()
+        try:
+            yield
+        finally:
+            handle.truncate(0)
+
+
+def _holder(lock_path: Path) -> str:
+    try:
+        holder = json.loads(lock_path.read_text())
+        return f"process {holder['pid']} ({holder['purpose']}, since {holder['since']})"
+    except (OSError, ValueError, KeyError):
+        return "another process"
