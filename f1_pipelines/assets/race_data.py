@@ -5,7 +5,7 @@ import dagster as dg
 
 from f1_pipelines.assets.metadata import bar_plot, described, listing, preview
 from f1_pipelines.assets.partitions import race_weekends, weekends_of_run
-from f1_pipelines.identity.weekends import Weekend, season_weekends, write_refreshed
+from f1_pipelines.identity.weekends import Weekend, known_weekends, write_refreshed
 from f1_pipelines.resources.race_data import Clock, RaceData
 from f1_pipelines.resources.warehouse import Warehouse
 from f1_pipelines.settings import settings
@@ -15,9 +15,10 @@ from f1_pipelines.tables import race
 from f1_pipelines.warehouse.ingest import store, stored_weekends
 from f1_pipelines.warehouse.replace import replace_slices
 
-_OWNERS = ["team:race-data"]
-_COMMON = {"partitions_def": race_weekends, "backfill_policy": dg.BackfillPolicy.single_run(), "group_name": "race_data",
-           "owners": _OWNERS, "kinds": {"python", "duckdb"}, "code_version": "1"}
+_COMMON = {
+    "partitions_def": race_weekends, "backfill_policy": dg.BackfillPolicy.single_run(), "group_name": "race_data",
+    "owners": ["team:race-data"], "kinds": {"python", "duckdb"}, "code_version": "1",
+}
 
 
 class IngestConfig(dg.Config):
@@ -37,8 +38,8 @@ def race_calendar(context: dg.AssetExecutionContext, warehouse: Warehouse, race_
     asked = weekends_of_run(context)
     seasons = sorted({weekend.season for weekend in asked})
     told = race_data.open(clock).calendar(seasons)
-    known = calendar_rows([weekend for season in seasons for weekend in season_weekends(season, settings().calendar_path)],
-                          clock.now())
+    everything = known_weekends(settings().calendar_path)
+    known = calendar_rows([weekend for weekend in everything if weekend.season in seasons], clock.now())
     moved = moved_starts(known, told)
     merged = overlay(known, told)
     added = sorted(set(merged["weekend"]) - set(known["weekend"]))
@@ -48,7 +49,8 @@ def race_calendar(context: dg.AssetExecutionContext, warehouse: Warehouse, race_
         rows = merged[merged["weekend"].isin({weekend.key for weekend in asked} | set(added))]
         replace_slices(connection, race.CALENDAR, rows)
     if added or moved:
-        write_refreshed(settings().calendar_path, to_weekends(merged))
+        others = [weekend for weekend in everything if weekend.season not in seasons]
+        write_refreshed(settings().calendar_path, [*others, *to_weekends(merged)])
     return dg.MaterializeResult(metadata={
         "dagster/partition_row_count": len(rows),
         "states": rows["state"].value_counts().to_dict(),
@@ -113,8 +115,8 @@ def _ingest(context: dg.AssetExecutionContext, config: IngestConfig, warehouse: 
         span = asked[0].key if len(asked) == 1 else f"{asked[0].key}...{asked[-1].key}"
         with warehouse.write(f"{name} {span}") as connection:
             written = store(connection, fetched, config.accept_fewer_rows)
-    for refusal in faults:
-        context.log.warning("refused: %s", refusal)
+    if faults:
+        context.log.warning("%d sessions refused, the first: %s", len(faults), faults[0])
     frames = list(fetched.tables.values())
     main = frames[0] if frames else None
     metadata: dict[str, object] = {

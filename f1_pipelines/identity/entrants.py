@@ -103,7 +103,7 @@ def driver_id(season: int, *, ergast_id: str | None = None, abbreviation: str | 
 
 
 def constructor_id(season: int, *, ergast_id: str | None = None, name: str | None = None) -> str:
-    """The stable id of a constructor in a season. The season decides: Ergast's `sauber` is our sauber of 2018 and our kick-sauber."""
+    """The stable id of a constructor in a season, which decides: Ergast's `sauber` is ours of 2018 and kick-sauber."""
     ergast_id, name = _text(ergast_id), _text(name)
     racing = [constructor for constructor in constructors() if constructor.raced_in(season)]
     found = [{c.constructor for c in racing if ergast_id in c.ergast_ids}] if ergast_id else []

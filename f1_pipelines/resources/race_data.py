@@ -12,7 +12,7 @@ from f1_pipelines.sources.choose import open_source
 class Clock(dg.ConfigurableResource):
     """The present instant; tests and replays set it."""
 
-    fixed: str | None = Field(None, description="An ISO instant with offset to stand still at; empty for the real time.")
+    fixed: str | None = Field(None, description="ISO instant with offset to stand still at; empty: real time.")
 
     def now(self) -> datetime:
         if self.fixed is None:

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 
 import pandas as pd
 
+from f1_pipelines.identity.weekend import SESSIONS_OF_FORMAT
 from f1_pipelines.identity.weekends import Weekend
 from f1_pipelines.tables.race import CALENDAR, SESSIONS
 
@@ -42,11 +43,15 @@ def overlay(known: pd.DataFrame, told: pd.DataFrame) -> pd.DataFrame:
     """
     ours, theirs = known.set_index("weekend"), told.set_index("weekend")
     merged = theirs.combine_first(ours).reset_index()
+    # A weekend whose format changed keeps no start of a session that it no longer holds.
+    for session in SESSIONS:
+        held = merged["format"].map(lambda name, session=session: session in SESSIONS_OF_FORMAT[name])
+        merged[f"{session}_start"] = merged[f"{session}_start"].where(held)
     return CALENDAR.conform(merged[CALENDAR.column_names]).sort_values("race_start", ignore_index=True)
 
 
 def with_states(calendar: pd.DataFrame, finished: Collection[str], now: datetime) -> pd.DataFrame:
-    """`state` by the clock and the results: `done` needs results, a planned end that has passed is not enough.
+    """`state` by the clock and the results: `done` needs results; a planned end that has passed makes it `overdue`.
 
     Args:
         calendar: Rows of `race.calendar`; `cancelled` and `postponed` stay.
@@ -55,8 +60,9 @@ def with_states(calendar: pd.DataFrame, finished: Collection[str], now: datetime
     """
     first = calendar[_STARTS].min(axis=1)
     open_weekend = ~calendar["state"].isin(("cancelled", "postponed", "done"))
-    live = open_weekend & (first <= now) & (now < calendar["race_start"] + _WEEKEND_LASTS)
-    state = calendar["state"].mask(open_weekend, "upcoming").mask(live, "live")
+    over = calendar["race_start"] + _WEEKEND_LASTS <= now
+    state = calendar["state"].mask(open_weekend, "upcoming").mask(open_weekend & (first <= now), "live")
+    state = state.mask(open_weekend & over, "overdue")
     return calendar.assign(state=state.mask(calendar["weekend"].isin(finished), "done"))
 
 

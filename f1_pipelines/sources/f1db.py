@@ -75,8 +75,8 @@ class F1dbSource:
 
     def laps(self, weekends: Sequence[Weekend]) -> Fetched:
         """Nothing: f1db publishes no lap times."""
-        return Fetched(refused=[Refusal(weekend.key, "race", "f1db has no lap times; use F1_SOURCE=fastf1", expected=True)
-                                for weekend in weekends])
+        reason = "f1db has no lap times; use F1_SOURCE=fastf1"
+        return Fetched(refused=[Refusal(weekend.key, "race", reason, expected=True) for weekend in weekends])
 
     @cached_property
     def _races(self) -> pd.DataFrame:

@@ -57,8 +57,8 @@ def _download(url: str, target: Path) -> None:
                             raise SourceError(f"{url} sends more than {_MOST_BYTES:,} bytes: no f1db release is that "
                                               "large; check F1_F1DB_URL")
             except requests.RequestException as problem:
-                raise SourceUnavailable(f"f1db could not be downloaded from {url} ({type(problem).__name__}); try again "
-                                        "later, or set F1_F1DB_PATH to a release on disk") from problem
+                raise SourceUnavailable(f"f1db could not be downloaded from {url} ({type(problem).__name__}); try "
+                                        "again later, or set F1_F1DB_PATH to a release on disk") from problem
         F1dbRelease(part)  # refuses a truncated zip or an HTML page before it replaces the good copy
         os.replace(part, target)
     finally:

@@ -29,8 +29,8 @@ class F1dbRelease:
         self.path = Path(path).expanduser().absolute()
         if self.path.is_dir():
             if not (self.path / _MARKER).is_file():
-                raise SourceError(f"{self.path} is no f1db CSV release: it holds no {_MARKER}; unpack f1db-csv.zip there "
-                                  "or point F1_F1DB_PATH at the zip")
+                raise SourceError(f"{self.path} is no f1db CSV release: it holds no {_MARKER}; unpack f1db-csv.zip "
+                                  "there or point F1_F1DB_PATH at the zip")
         elif self.path.is_file():
             self._check_zip()
         else:
@@ -82,8 +82,8 @@ class F1dbRelease:
                 return texts.map({"true": True, "false": False}).astype("boolean")
             return texts if dtype == "string" else pd.to_numeric(texts).astype(dtype)
         except (TypeError, ValueError) as problem:
-            raise SourceError(f"{file_name}, column {texts.name}: wanted {dtype}, got {problem}; fetch the release again"
-                              ) from problem
+            raise SourceError(f"{file_name}, column {texts.name}: wanted {dtype}, got {problem}; fetch the release "
+                              "again") from problem
 
     def _open(self, file_name: str) -> IO[bytes]:
         if self.path.is_dir():

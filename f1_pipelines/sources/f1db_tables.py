@@ -5,7 +5,12 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from f1_pipelines.sources.classification import classification_hash, classify_status, place_pit_lane_starters
+from f1_pipelines.sources.classification import (
+    classification_hash,
+    classify_status,
+    place_pit_lane_starters,
+    started,
+)
 from f1_pipelines.sources.f1db_release import F1dbRelease
 
 _CAR = {"raceId": "Int32", "year": "Int32", "driverNumber": "Int32", "driverId": "string", "constructorId": "string",
@@ -75,8 +80,7 @@ def grid(release: F1dbRelease, calendar_rows: pd.DataFrame, session: str) -> pd.
     """Rows of `race.grid`; `session` is `race` or `sprint`."""
     file = {"race": "races-starting-grid-positions", "sprint": "races-sprint-starting-grid-positions"}[session]
     frame = release.read(file, _CAR)
-    status = frame["positionText"].map({"PL": "pit_lane"}).fillna("grid").mask(
-        frame["positionNumber"].isna() & frame["positionText"].ne("PL"), "unknown")
+    status = _grid_status(frame["positionNumber"], frame["positionText"])
     rows = _car_rows(frame, calendar_rows, session).assign(grid_status=status)
     return rows.assign(grid_position=_slots_by_race(frame, frame["positionNumber"], status))
 
@@ -90,9 +94,8 @@ def results(release: F1dbRelease, calendar_rows: pd.DataFrame, session: str) -> 
     said = frame[["positionText", "reasonRetired", "gapLaps"]].astype(object)
     status = pd.Series([classify_status(*(None if pd.isna(v) else v for v in row))
                         for row in said.itertuples(index=False)], index=frame.index)
-    started = ~status.isin(("not_started", "withdrawn"))
-    grid_status = frame["gridPositionText"].map({"PL": "pit_lane"}).fillna("grid").mask(
-        frame["gridPositionNumber"].isna() & frame["gridPositionText"].ne("PL"), "unknown").mask(~started, "not_started")
+    grid_status = _grid_status(frame["gridPositionNumber"], frame["gridPositionText"]).where(
+        started(status), "not_started")
     slots = _slots_by_race(frame, frame["gridPositionNumber"], grid_status)
     rows = _car_rows(frame, calendar_rows, session).assign(
         version=1, grid_position=slots, grid_status=grid_status, official_order=frame["positionDisplayOrder"],
@@ -119,6 +122,12 @@ def _car_rows(frame: pd.DataFrame, calendar_rows: pd.DataFrame, session: str) ->
     return pd.DataFrame({"weekend": frame["raceId"].map(keys).astype("string"), "session": session,
                          "driver": frame["driverId"], "constructor": frame["constructorId"],
                          "car_number": frame["driverNumber"]}, index=frame.index)
+
+
+def _grid_status(number: pd.Series, text: pd.Series) -> pd.Series:
+    in_pit_lane = text.eq("PL").fillna(False)
+    known = pd.Series("grid", index=number.index).mask(number.isna(), "unknown")
+    return known.mask(in_pit_lane, "pit_lane")
 
 
 def _slots_by_race(frame: pd.DataFrame, position: pd.Series, status: pd.Series) -> pd.Series:

@@ -1,7 +1,9 @@
 """The whole warehouse by name: what is created in a new file, checked in an old one, and listed in its README."""
 from __future__ import annotations
 
+from f1_pipelines.tables.features import RANKING as RANKING_FEATURES
 from f1_pipelines.tables.race import RACE_TABLES
+from f1_pipelines.tables.ranking import RANKING_TABLES
 from f1_pipelines.tables.schema import Table
 from f1_pipelines.tables.views import VIEWS, View
 
@@ -9,7 +11,7 @@ from f1_pipelines.tables.views import VIEWS, View
 SCHEMA_VERSION = 1
 
 SCHEMAS = ("race", "features", "ranking", "sim", "strategy")
-TABLES: tuple[Table, ...] = (*RACE_TABLES,)
+TABLES: tuple[Table, ...] = (*RACE_TABLES, RANKING_FEATURES, *RANKING_TABLES)
 BY_NAME: dict[str, Table] = {table.qualified: table for table in TABLES}
 
 __all__ = ["BY_NAME", "SCHEMAS", "SCHEMA_VERSION", "TABLES", "VIEWS", "View"]

@@ -59,5 +59,3 @@ RANKING = Table(
         Column("constructor_season_mean_finish", "DOUBLE", "Mean finish of the team's cars this season [places]",
                minimum=1),
     ))
-
-FEATURE_TABLES = (RANKING,)

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from f1_pipelines.tables.schema import Column, Table
 
-WEEKEND_STATES = ("upcoming", "live", "done", "cancelled", "postponed")
+WEEKEND_STATES = ("upcoming", "live", "overdue", "done", "cancelled", "postponed")
 FORMATS = ("conventional", "sprint", "sprint_shootout", "sprint_qualifying")
 SESSIONS = ("practice_1", "practice_2", "practice_3", "sprint_qualifying", "sprint", "qualifying", "race")
 GRID_STATUSES = ("grid", "pit_lane", "unknown", "not_started")
@@ -132,7 +132,8 @@ _LAP = (
 LAPS = Table("race", "laps", "Every lap of the Grand Prix", ("weekend", "driver", "lap"), (WEEKEND, *_LAP))
 
 SESSION_LAPS = Table(
-    "race", "session_laps", "Every lap of the practices, qualifyings and sprints", ("weekend", "session", "driver", "lap"),
+    "race", "session_laps", "Every lap of the practices, qualifyings and sprints",
+    ("weekend", "session", "driver", "lap"),
     (WEEKEND, Column("session", "VARCHAR", "Which session", required=True, allowed=SESSIONS[:-1]), *_LAP),
     slice_by=("weekend", "session"))
 

@@ -90,20 +90,23 @@ class Table:
         return fitted.reset_index(drop=True)
 
     def _cast(self, column: Column, values: pd.Series) -> pd.Series:
+        if values.dtype == object:
+            values = values.where(values.notna(), None)
         try:
             if column.type == "TIMESTAMPTZ":
-                instants = pd.to_datetime(values, utc=False)
+                instants = pd.to_datetime(values)
                 if instants.notna().any() and getattr(instants.dtype, "tz", None) is None:
                     raise ValueError("an instant without a time zone")
                 return instants.astype(_PANDAS_DTYPE["TIMESTAMPTZ"])
             if column.type == "DOUBLE":
-                return pd.Series(np.asarray(pd.to_numeric(values), dtype="float64"), index=values.index).replace(
-                    [np.inf, -np.inf], np.nan).astype("Float64")
+                numbers = pd.to_numeric(values).astype("Float64")
+                if np.isinf(numbers.to_numpy("float64", na_value=np.nan)).any():
+                    raise ValueError("an infinite number")
+                return numbers.where(numbers.notna() & (numbers == numbers), pd.NA)
             if column.type == "VARCHAR":
-                texts = values.dropna()
-                wrong = texts[~texts.map(lambda v: isinstance(v, str))]
-                if len(wrong):
-                    raise ValueError(f"{wrong.iloc[0]!r} is no text")
+                wrong = [value for value in values.dropna() if not isinstance(value, str)]
+                if wrong:
+                    raise ValueError(f"{wrong[0]!r}, which is no text")
             return values.astype(_PANDAS_DTYPE[column.type])
         except (TypeError, ValueError) as problem:
             raise InvalidRows(

@@ -54,7 +54,8 @@ _SESSIONS = """
 VIEWS = (
     View("race", "current_results", "The classification to go by: the latest official version, else the latest one",
          _CURRENT.format(table="results")),
-    View("race", "current_sprint_results", "The sprint classification to go by", _CURRENT.format(table="sprint_results")),
+    View("race", "current_sprint_results", "The sprint classification to go by",
+         _CURRENT.format(table="sprint_results")),
     View("race", "sessions", "Each planned session: its start and whether it is upcoming, live, done, overdue (no rows "
          "though its time is past), not_held (the race is in, the session is not), cancelled or postponed", _SESSIONS),
 )

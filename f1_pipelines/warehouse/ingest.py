@@ -30,7 +30,8 @@ def store(connection: duckdb.DuckDBPyConnection, fetched: Fetched, accept_fewer_
         else:
             written[name] = replace_slices(connection, BY_NAME[name], frame, accept_fewer_rows)
     if RESULTS.qualified in fetched.tables:
-        connection.execute("UPDATE race.calendar SET state = 'done' WHERE weekend IN (SELECT weekend FROM race.results)")
+        connection.execute("UPDATE race.calendar SET state = 'done' "
+                           "WHERE weekend IN (SELECT weekend FROM race.results)")
     return written
 
 

@@ -42,7 +42,8 @@ def writer_lock(database: Path, purpose: str, wait_s: float) -> Iterator[None]:
                     ) from None
                 time.sleep(0.05)
         handle.truncate(0)
-        json.dump({"pid": os.getpid(), "purpose": purpose, "since": datetime.now(UTC).isoformat("T", "seconds")}, handle)
+        since = datetime.now(UTC).isoformat("T", "seconds")
+        json.dump({"pid": os.getpid(), "purpose": purpose, "since": since}, handle)
         handle.flush()
         try:
             yield

@@ -1,0 +1,31 @@
+"""Fixtures that several folders use: the real data beside the project, and a source over it."""
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+SHARED = Path(os.environ.get("F1_SHARED") or Path(__file__).parents[2] / "shared")
+NOW = datetime(2026, 8, 22, 6, 0, tzinfo=UTC)  # the morning after first practice of 2026-netherlands
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """Folder of real data; without it the test is skipped."""
+    if not (SHARED / "data").is_dir():
+        pytest.skip(f"needs the real data of F1_SHARED; there is none at {SHARED}")
+    return SHARED
+
+
+@pytest.fixture(scope="session")
+def f1db_folder(shared: Path) -> Path:
+    return shared / "data" / "f1db-csv"
+
+
+@pytest.fixture(scope="session")
+def f1db(f1db_folder: Path):
+    """The real f1db release as a source, on the morning of 22 August 2026."""
+    from f1_pipelines.sources.f1db import F1dbSource
+    from f1_pipelines.sources.f1db_release import F1dbRelease
+
+    return F1dbSource(F1dbRelease(f1db_folder), lambda: NOW)

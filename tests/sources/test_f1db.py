@@ -1,0 +1,271 @@
+"""The real f1db release through the source: what it holds, what it refuses, what faulty copies say."""
+import shutil
+import threading
+import zipfile
+from datetime import UTC, datetime
+from functools import partial
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from f1_pipelines.identity.weekends import known_weekends, season_weekends, weekend
+from f1_pipelines.sources.base import SourceError, SourceUnavailable
+from f1_pipelines.sources.classification import started
+from f1_pipelines.sources.f1db import F1dbSource
+from f1_pipelines.sources.f1db_download import latest_release
+from f1_pipelines.sources.f1db_release import F1dbRelease
+
+FILES = ("races", "grands-prix", "races-race-results", "races-fastest-laps", "races-pit-stops",
+         "races-sprint-race-results", "races-qualifying-results", "races-sprint-qualifying-results",
+         "races-starting-grid-positions", "races-sprint-starting-grid-positions",
+         *(f"races-free-practice-{n}-results" for n in (1, 2, 3)))
+
+
+@pytest.fixture(scope="module")
+def everything(f1db):
+    return f1db.results(known_weekends())
+
+
+@pytest.fixture(scope="module")
+def results(everything) -> pd.DataFrame:
+    return everything.tables["race.results"]
+
+
+def car(results: pd.DataFrame, key: str, driver: str) -> pd.Series:
+    return results[(results["weekend"] == key) & (results["driver"] == driver)].iloc[0]
+
+
+def test_all_184_races_of_2018_to_2026_are_there(results):
+    assert results["weekend"].nunique() == 184
+    assert len(results) == 3701
+    assert set(results["result_status"]) == {"official"}
+
+
+def test_fields_of_18_to_22_cars_are_taken_as_they_are(results):
+    starters = results[started(results["status"])].groupby("weekend").size()
+    assert (starters.min(), starters.max()) == (18, 22)
+    assert len(results[results["weekend"] == "2026-australia"]) == 22
+    assert len(results[results["weekend"] == "2024-australia"]) == 19
+
+
+def test_a_withdrawn_car_stays_in_the_entry_list_and_did_not_start(results):
+    stroll = car(results, "2023-singapore", "lance-stroll")
+    assert (stroll["status"], stroll["grid_status"]) == ("not_started", "not_started")
+    assert pd.isna(stroll["grid_position"])
+    assert not stroll["classified"]
+
+
+def test_a_pit_lane_start_is_the_last_slot(results):
+    russell = car(results, "2024-united-states", "george-russell")
+    assert (russell["grid_status"], russell["grid_position"]) == ("pit_lane", 20)
+
+
+def test_a_disqualified_car_is_last_of_those_who_started(results):
+    russell = car(results, "2024-belgium", "george-russell")
+    assert (russell["status"], russell["classified"], russell["official_order"]) == ("disqualified", False, 20)
+    assert car(results, "2024-belgium", "lewis-hamilton")["finish_position"] == 1
+
+
+def test_a_retired_car_can_be_classified(results):
+    """2024 round 3, car 63: stopped on the last lap, classified 17th all the same."""
+    russell = car(results, "2024-australia", "george-russell")
+    assert (russell["status"], russell["classified"], russell["finish_position"]) == ("retired", True, 17)
+
+
+def test_half_points_and_a_race_without_a_racing_lap(results):
+    belgium = results[results["weekend"] == "2021-belgium"]
+    assert belgium["points"].max() == 12.5
+    assert belgium["fastest_lap_s"].isna().all()
+
+
+def test_a_car_number_is_no_driver(results):
+    drivers = results[results["car_number"] == 1].groupby(results["weekend"].str[:4])["driver"].unique()
+    assert drivers["2022"].tolist() == ["max-verstappen"]
+    assert drivers["2026"].tolist() == ["lando-norris"]
+
+
+def test_the_source_knows_the_renamed_constructor_by_season(results):
+    teams = results.groupby(results["weekend"].str[:4])["constructor"].agg(set)
+    assert teams["2024"] >= {"rb", "kick-sauber"}
+    assert teams["2026"] >= {"racing-bulls", "audi", "cadillac"}
+
+
+def test_weekends_to_come_and_cancelled_ones_are_refused_with_the_reason(everything):
+    reasons = {refusal.weekend: refusal for refusal in everything.refused if refusal.session == "race"}
+    assert reasons["2023-emilia-romagna"].reason == "the weekend was cancelled"
+    assert reasons["2023-emilia-romagna"].expected
+    assert reasons["2026-netherlands"].reason == "not held yet (starts 2026-08-23 13:00 UTC)"
+    assert reasons["2026-netherlands"].retry
+    assert len(reasons) == 22 + 12
+
+
+def test_practice_that_was_never_held_is_no_fault(f1db):
+    fetched = f1db.practice([weekend("2020-eifel")])
+    assert [(r.session, r.expected) for r in fetched.refused] == [("practice_1", True), ("practice_2", True)]
+    assert set(fetched.tables["race.practice"]["session"]) == {"practice_3"}
+
+
+def test_qualifying_has_segments_and_sprint_qualifying_its_own_rows(f1db):
+    rows = f1db.qualifying([weekend("2024-china")]).tables["race.qualifying"]
+    assert rows.groupby("session").size().to_dict() == {"qualifying": 20, "sprint_qualifying": 20}
+    pole = rows[(rows["session"] == "qualifying") & (rows["position"] == 1)].iloc[0]
+    assert (pole["driver"], pole["q3_s"]) == ("max-verstappen", 93.66)
+    assert rows.loc[rows["session"].eq("qualifying"), ["q1_s", "q2_s", "q3_s"]].notna().sum().tolist() == [20, 15, 10]
+
+
+def test_a_car_excluded_from_qualifying_is_one_row_without_a_place(f1db):
+    """2023 Britain: f1db lists Bottas twice, once with his times and once as DSQ."""
+    rows = f1db.qualifying([weekend("2023-great-britain")]).tables["race.qualifying"]
+    bottas = rows[rows["driver"] == "valtteri-bottas"]
+    assert len(rows) == 20
+    assert (len(bottas), bottas["q1_s"].iloc[0], bottas["position"].isna().iloc[0]) == (1, 89.798, True)
+
+
+def test_a_swapped_driver_is_resolved_session_by_session(f1db):
+    """2024 Saudi Arabia: Sainz drove first practice, Bearman the rest, in the same team."""
+    saudi = weekend("2024-saudi-arabia")
+    practice = f1db.practice([saudi]).tables["race.practice"]
+    ferrari = practice[practice["constructor"] == "ferrari"].groupby("session")["driver"].agg(set).to_dict()
+    assert "carlos-sainz-jr" in ferrari["practice_1"]
+    assert "oliver-bearman" in ferrari["practice_3"]
+    results = f1db.results([saudi]).tables["race.results"]
+    assert len(results) == 20
+    assert "carlos-sainz-jr" not in set(results["driver"])
+
+
+def test_the_calendar_says_what_is_done_and_when_the_rest_starts(f1db):
+    calendar = f1db.calendar([2026]).set_index("weekend")
+    assert calendar["state"].value_counts().to_dict() == {"upcoming": 12, "done": 11}
+    assert calendar.loc["2026-bahrain", "layout"] == "sepang-1"
+    assert calendar.loc["2026-netherlands", "sprint_start"] == datetime(2026, 8, 22, 10, 0, tzinfo=UTC)
+
+
+def test_a_zip_reads_like_the_folder(f1db_folder: Path, tmp_path: Path):
+    archive = zipped(f1db_folder, tmp_path / "f1db-csv.zip")
+    wanted = season_weekends(2026)
+    from_zip = F1dbSource(F1dbRelease(archive), lambda: datetime.now(UTC)).results(wanted).tables["race.results"]
+    from_folder = F1dbSource(F1dbRelease(f1db_folder), lambda: datetime.now(UTC)).results(wanted).tables["race.results"]
+    assert len(from_zip) == 242
+    pd.testing.assert_frame_equal(from_zip.drop(columns="fetched_at"), from_folder.drop(columns="fetched_at"))
+
+
+def zipped(folder: Path, target: Path) -> Path:
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in FILES:
+            archive.write(folder / f"f1db-{name}.csv", f"f1db-csv/f1db-{name}.csv")
+    return target
+
+
+@pytest.fixture
+def copy(f1db_folder: Path, tmp_path: Path) -> Path:
+    target = tmp_path / "release"
+    target.mkdir()
+    for name in FILES:
+        shutil.copyfile(f1db_folder / f"f1db-{name}.csv", target / f"f1db-{name}.csv")
+    return target
+
+
+def edit(copy: Path, name: str, change) -> F1dbSource:
+    file = copy / f"f1db-{name}.csv"
+    file.write_text(change(file.read_text(encoding="utf-8")), encoding="utf-8")
+    return F1dbSource(F1dbRelease(copy), lambda: datetime.now(UTC))
+
+
+def test_a_missing_column_is_named(copy):
+    source = edit(copy, "races-race-results", lambda text: text.replace('"positionDisplayOrder"', '"displayOrder"', 1))
+    with pytest.raises(SourceError, match=r"races-race-results.csv lacks the columns \['positionDisplayOrder'\]"):
+        source.results([weekend("2024-monaco")])
+
+
+def test_a_value_of_the_wrong_type_is_named(copy):
+    source = edit(copy, "races-qualifying-results", lambda text: text.replace(",82824,", ",fast,", 1))
+    with pytest.raises(SourceError, match=r"column q1Millis: wanted Float64, got .*fast"):
+        source.qualifying([weekend("2024-monaco")])
+
+
+def test_a_driver_twice_in_a_race_refuses_that_race_alone(copy):
+    """2023 United States: after two disqualifications one car stood there twice and another not at all."""
+    def twice(text: str) -> str:
+        lines = text.splitlines(keepends=True)
+        at = next(i for i, line in enumerate(lines)
+                  if line.split(",")[1:3] == ["2023", "18"] and '"lewis-hamilton"' in line)
+        return "".join([*lines[:at], lines[at].replace("lewis-hamilton", "george-russell"), *lines[at + 1:]])
+    fetched = edit(copy, "races-race-results", twice).results(season_weekends(2023))
+    assert "2023-united-states" not in set(fetched.tables["race.results"]["weekend"])
+    assert fetched.tables["race.results"]["weekend"].nunique() == 21
+    assert [r.reason for r in fetched.refused if not r.expected] == ["entered twice: george-russell (f1db)"]
+
+
+def test_a_file_that_is_not_there_is_named(copy):
+    (copy / "f1db-races-pit-stops.csv").unlink()
+    with pytest.raises(SourceError, match="lacks f1db-races-pit-stops.csv"):
+        F1dbSource(F1dbRelease(copy), lambda: datetime.now(UTC)).results([weekend("2024-monaco")])
+
+
+@pytest.mark.parametrize(("make", "told"), [
+    (lambda path: None, "no f1db release at"),
+    (lambda path: path.mkdir(), "holds no f1db-races.csv"),
+    (lambda path: path.write_bytes(b"<html>504 Gateway Time-out</html>"), "is no whole zip"),
+])
+def test_a_path_without_a_release_says_what_to_do(tmp_path, make, told):
+    path = tmp_path / "release"
+    make(path)
+    with pytest.raises(SourceError, match=told):
+        F1dbRelease(path)
+
+
+def test_a_truncated_zip_is_refused(f1db_folder, tmp_path):
+    archive = zipped(f1db_folder, tmp_path / "f1db-csv.zip")
+    archive.write_bytes(archive.read_bytes()[:-5000])
+    with pytest.raises(SourceError, match="download the release again"):
+        F1dbRelease(archive)
+
+
+class Page(BaseHTTPRequestHandler):
+    """A release page that answers with `status` and the bytes of a file."""
+
+    def __init__(self, answers: list, *args):
+        self.answers = answers
+        super().__init__(*args)
+
+    def do_GET(self) -> None:
+        status, body = self.answers.pop(0)
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *args) -> None:
+        pass
+
+
+@pytest.fixture
+def page():
+    answers: list[tuple[int, bytes]] = []
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Page, answers))
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield answers, f"http://127.0.0.1:{server.server_port}/f1db-csv.zip"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_a_release_is_downloaded_once_and_survives_every_later_failure(page, f1db_folder, tmp_path):
+    answers, url = page
+    whole = zipped(f1db_folder, tmp_path / "whole.zip").read_bytes()
+    folder = tmp_path / "kept"
+    answers += [(200, whole), (504, b"<html>"), (200, b"<html>maintenance</html>"), (200, whole[:-3000])]
+    version = latest_release(url, folder).version
+    assert latest_release(url, folder).version == version  # fresh: not asked again
+    for _ in range(3):
+        assert latest_release(url, folder, max_age_s=0).version == version
+    assert answers == []
+    assert [file.name for file in folder.iterdir()] == ["f1db-csv.zip"]
+
+
+def test_without_network_and_without_a_copy_one_sentence_says_so(tmp_path):
+    with pytest.raises(SourceUnavailable, match=r"could not be downloaded .* set F1_F1DB_PATH"):
+        latest_release("http://127.0.0.1:9/f1db-csv.zip", tmp_path)
