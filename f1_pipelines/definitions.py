@@ -1,7 +1,9 @@
 """Collects the parts, nothing else."""
 import dagster as dg
 
-from f1_pipelines.assets import race_data
+from f1_pipelines.assets import jobs, race_data, ranking
+from f1_pipelines.resources.checkpoints import Checkpoints
+from f1_pipelines.resources.compute import Compute
 from f1_pipelines.resources.race_data import Clock, RaceData
 from f1_pipelines.resources.warehouse import Warehouse
 from f1_pipelines.settings import settings
@@ -9,7 +11,9 @@ from f1_pipelines.settings import settings
 _settings = settings()
 
 defs = dg.Definitions(
-    assets=dg.load_assets_from_modules([race_data]),
+    assets=dg.load_assets_from_modules([race_data, ranking]),
+    asset_checks=[*race_data.race_data_checks, *ranking.ranking_checks],
+    jobs=[jobs.pre_race, jobs.post_race],
     resources={
         "warehouse": Warehouse(path=str(_settings.f1_warehouse), wait_s=_settings.f1_write_wait_s),
         "race_data": RaceData(
@@ -17,6 +21,8 @@ defs = dg.Definitions(
             f1db_url=_settings.f1_f1db_url, f1db_folder=str(_settings.f1_warehouse.with_name("f1db")),
             fastf1_cache=str(_settings.f1_fastf1_cache)),
         "clock": Clock(),
+        "compute": Compute(),
+        "checkpoints": Checkpoints(path=str(_settings.checkpoints_path)),
     },
     # In one process: each step of its own would import Dagster again, 2-3 s a step.
     executor=dg.in_process_executor,

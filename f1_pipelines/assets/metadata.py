@@ -1,12 +1,20 @@
 """Metadata that is worth reading: row counts, schema, a preview, a small plot."""
 import base64
 import io
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import dagster as dg
 import pandas as pd
 
 from f1_pipelines.tables.schema import Table
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_RED = "#c8102e"
 
 
 def column_schema(table: Table) -> dg.TableSchema:
@@ -36,19 +44,46 @@ def listing(lines: list[str], most: int = 20) -> dg.MarkdownMetadataValue:
 
 
 def bar_plot(values: Mapping[str, float], title: str, y_label: str) -> dg.MarkdownMetadataValue:
-    """A small bar chart as a PNG inside markdown; it is stored in the event log, hence small."""
+    """A small bar chart."""
+    with _figure(title) as (figure, axes):
+        axes.bar(list(values), list(values.values()), color=_RED)
+        axes.set_ylabel(y_label, fontsize=9)
+    return _as_markdown(figure, title)
+
+
+def line_plot(series: Mapping[str, Sequence[float]], title: str, x_label: str) -> dg.MarkdownMetadataValue:
+    """A small line chart, one line a series, each over 1, 2, 3, ..."""
+    with _figure(title) as (figure, axes):
+        for name, values in series.items():
+            axes.plot(range(1, len(values) + 1), values, label=name)
+        axes.set_xlabel(x_label, fontsize=9)
+        axes.legend(fontsize=8)
+    return _as_markdown(figure, title)
+
+
+def interval_plot(rows: pd.DataFrame, title: str) -> dg.MarkdownMetadataValue:
+    """Means with their intervals, one row each. `rows`: mean, low, high by name."""
+    ordered = rows.astype("float64").sort_values(rows.columns[0])
+    mean, low, high = (ordered.iloc[:, i].to_numpy() for i in range(3))
+    with _figure(title) as (figure, axes):
+        axes.errorbar(mean, list(ordered.index), xerr=[mean - low, high - mean], fmt="o", color=_RED, capsize=3)
+        axes.axvline(0, color="grey", linewidth=1)
+    return _as_markdown(figure, title)
+
+
+@contextmanager
+def _figure(title: str) -> Iterator[tuple["Figure", "Axes"]]:
     from matplotlib.figure import Figure  # late: half a second that only runs need
 
-    figure = Figure(figsize=(6, 2.6), dpi=70, layout="constrained")
+    figure = Figure(figsize=(6, 2.8), dpi=70, layout="constrained")
     axes = figure.subplots()
-    axes.bar(list(values), list(values.values()), color="#c8102e")
+    yield figure, axes
     axes.set_title(title, fontsize=10)
-    axes.set_ylabel(y_label, fontsize=9)
     axes.tick_params(labelsize=8)
-    return figure_markdown(figure, title)
 
 
-def figure_markdown(figure, title: str) -> dg.MarkdownMetadataValue:
+def _as_markdown(figure: "Figure", title: str) -> dg.MarkdownMetadataValue:
+    # A PNG inside the event log: small, since it is stored with every materialization.
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png")
     encoded = base64.b64encode(buffer.getvalue()).decode()

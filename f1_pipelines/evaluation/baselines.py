@@ -36,22 +36,23 @@ def by_qualifying(race: pd.DataFrame) -> pd.Series:
 
 
 def by_last3(race: pd.DataFrame) -> pd.Series:
-    """Mean finish of the last three starts; a first start is expected in the middle of the field."""
-    return _or_midfield(race["mean_last3_finish"], race)
+    """Mean finish of the last three starts; a first start is expected behind everybody."""
+    return race["mean_last3_finish"]
 
 
 def by_season_mean(race: pd.DataFrame) -> pd.Series:
-    """Mean finish of the season so far; the middle of the field before a first start."""
-    return _or_midfield(race["season_mean_finish"], race)
+    """Mean finish of the season so far; before the first start of a season the form of earlier ones."""
+    form = race["driver_finish_form"] * (len(race) - 1) + 1
+    return race["season_mean_finish"].fillna(form)
 
 
 def by_rank_sum(race: pd.DataFrame) -> pd.Series:
-    """Ranks by grid, qualifying and season mean, added up: the strongest rule known that needs no training."""
-    return sum(places(race).rank() for places in (by_grid, by_qualifying, by_season_mean))
+    """Ranks by grid, qualifying and season mean, added up: the strongest rule known that needs no training.
 
-
-def _or_midfield(places: pd.Series, race: pd.DataFrame) -> pd.Series:
-    return places.fillna((len(race) + 1) / 2)
+    A driver without a start this season counts as midfield, so that the first race goes by grid and qualifying.
+    """
+    season = race["season_mean_finish"].fillna((len(race) + 1) / 2)
+    return by_grid(race).rank() + by_qualifying(race).rank() + season.rank()
 
 
 BASELINES = (Baseline("grid", by_grid), Baseline("qualifying", by_qualifying), Baseline("last3", by_last3),

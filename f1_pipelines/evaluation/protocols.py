@@ -82,9 +82,11 @@ def summarise(per_race: pd.DataFrame, against: str = "grid", draws: int = 10_000
         One row per (protocol, population, predictor): races, the mean of each metric, delta (of mean Spearman, paired),
         delta_low and delta_high (95 % over races), and against; best mean Spearman first.
     """
+    if against not in set(per_race["predictor"]):
+        raise ValueError(f'no rows of "{against}" to compare against; evaluate it along with the others')
     key = ["protocol", "population", "predictor"]
     means = per_race.groupby(key).agg(races=("weekend", "nunique"), **{name: (name, "mean") for name in METRICS})
-    rho = per_race.pivot(index=["protocol", "population", "weekend"], columns="predictor", values="spearman")
+    rho = per_race.set_index(["protocol", "population", "weekend", "predictor"])["spearman"].unstack()  # noqa: PD010
     delta = rho.sub(rho[against], axis=0)
     for (protocol, population), races in delta.groupby(level=["protocol", "population"]):
         for predictor in races.columns:

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from f1_pipelines.features.entries import NON_STARTERS
+from f1_pipelines.tables.race import NON_STARTERS
 
 TARGETS = ("official_order", "started", "classified")
 

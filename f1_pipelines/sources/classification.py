@@ -10,6 +10,7 @@ import re
 
 import pandas as pd
 
+from f1_pipelines.tables.race import NON_STARTERS
 from f1_pipelines.tables.schema import InvalidRows
 
 _LAPPED = re.compile(r"^\+\d+ laps?$", re.IGNORECASE)
@@ -26,7 +27,6 @@ _CODES = {
     "EX": "disqualified", "W": "withdrawn", "DNS": "not_started", "F": "not_started", "DNQ": "not_started",
     "DNPQ": "not_started", "N": "not_classified", "NC": "not_classified",
 }
-_NON_STARTERS = ("not_started", "withdrawn")
 
 
 def classify_status(code: str | None, text: str | None, gap_laps: float | None = None) -> str:
@@ -50,7 +50,8 @@ def classify_status(code: str | None, text: str | None, gap_laps: float | None =
         if words in ("finished", "", "lapped") or _LAPPED.match(words):
             lapped = words == "lapped" or bool(_LAPPED.match(words)) or bool(gap_laps and gap_laps > 0)
             return "lapped" if lapped else "finished"
-        return _WORDS.get(words, "retired")
+        # Whoever is classified took the start, even where the word is "Withdrew" (2020-turkey, 2023-hungary).
+        return "retired"
     if code in _CODES:
         # A withdrawal is told in words where the code is only DNS.
         return "withdrawn" if _CODES[code] == "not_started" and words in ("withdrew", "withdrawn") else _CODES[code]
@@ -64,7 +65,7 @@ def classify_status(code: str | None, text: str | None, gap_laps: float | None =
 
 def started(status: pd.Series) -> pd.Series:
     """Whether a car took the start: everything but `not_started` and `withdrawn`."""
-    return ~status.isin(_NON_STARTERS)
+    return ~status.isin(NON_STARTERS)
 
 
 def check_places(places: pd.Series, what: str) -> None:

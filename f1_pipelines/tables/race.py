@@ -8,6 +8,7 @@ FORMATS = ("conventional", "sprint", "sprint_shootout", "sprint_qualifying")
 SESSIONS = ("practice_1", "practice_2", "practice_3", "sprint_qualifying", "sprint", "qualifying", "race")
 GRID_STATUSES = ("grid", "pit_lane", "unknown", "not_started")
 STATUSES = ("finished", "lapped", "retired", "not_classified", "disqualified", "not_started", "withdrawn")
+NON_STARTERS = ("not_started", "withdrawn")  # of STATUSES: entered, but took no start
 RESULT_STATUSES = ("provisional", "official", "amended")
 SOURCES = ("fastf1", "f1db", "sample", "embedded")
 COMPOUNDS = ("SOFT", "MEDIUM", "HARD", "INTERMEDIATE", "WET", "UNKNOWN")

@@ -11,6 +11,16 @@ POPULATIONS = ("starters", "classified")
 
 CHECKPOINT = Column("checkpoint", "VARCHAR", "Checkpoint id: a digest of its weights and settings", required=True)
 
+TEMPERATURES = Table(
+    "ranking", "temperatures", "Trials of the search for F1Net's ListNet temperature",
+    ("data_version", "seed", "trial"), (
+        Column("data_version", "VARCHAR", "Digest of the classifications that were used", required=True),
+        Column("seed", "INTEGER", "Seed of the search", required=True),
+        Column("trial", "INTEGER", "Number of the trial, from 1", required=True, minimum=1),
+        Column("temperature", "DOUBLE", "Temperature tried", required=True, minimum=0),
+        Column("spearman", "DOUBLE", "Mean Spearman on the last season of the pretraining set", required=True),
+    ), slice_by=("data_version", "seed"))
+
 CHECKPOINTS = Table(
     "ranking", "checkpoints", "Every trained ranker", ("checkpoint",), (
         CHECKPOINT,
@@ -85,4 +95,4 @@ EVALUATION_SUMMARY = Table(
         Column("evaluated_at", "TIMESTAMPTZ", "When it was measured (UTC)", required=True),
     ), slice_by=("predictor", "protocol"))
 
-RANKING_TABLES = (CHECKPOINTS, PREDICTIONS, EVALUATION, EVALUATION_SUMMARY)
+RANKING_TABLES = (TEMPERATURES, CHECKPOINTS, PREDICTIONS, EVALUATION, EVALUATION_SUMMARY)

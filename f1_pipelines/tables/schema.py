@@ -95,7 +95,9 @@ class Table:
         try:
             if column.type == "TIMESTAMPTZ":
                 instants = pd.to_datetime(values)
-                if instants.notna().any() and getattr(instants.dtype, "tz", None) is None:
+                if instants.isna().all():
+                    return pd.Series(pd.NaT, index=values.index, dtype=_PANDAS_DTYPE["TIMESTAMPTZ"])
+                if getattr(instants.dtype, "tz", None) is None:
                     raise ValueError("an instant without a time zone")
                 return instants.astype(_PANDAS_DTYPE["TIMESTAMPTZ"])
             if column.type == "DOUBLE":

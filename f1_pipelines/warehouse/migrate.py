@@ -43,8 +43,7 @@ def bring_up_to_date(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
 
 def _check_version(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
     connection.execute("CREATE TABLE IF NOT EXISTS main.schema_version (version INTEGER NOT NULL)")
-    row = connection.execute("SELECT max(version) FROM main.schema_version").fetchone()
-    version = row[0] if row else None
+    ((version,),) = connection.execute("SELECT max(version) FROM main.schema_version").fetchall()
     if version is None:
         connection.execute("INSERT INTO main.schema_version VALUES (?)", [SCHEMA_VERSION])
     elif version != SCHEMA_VERSION:

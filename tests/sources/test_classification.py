@@ -15,8 +15,8 @@ from f1_pipelines.tables.schema import InvalidRows
 @pytest.mark.parametrize(("code", "text", "gap_laps", "status"), [
     ("1", "Finished", None, "finished"), ("5", None, None, "finished"), ("12", "+1 Lap", None, "lapped"),
     ("12", "Lapped", None, "lapped"), ("12", None, 2, "lapped"), ("17", "Engine", None, "retired"),
-    ("17.0", "Retired", None, "retired"), ("R", "Collision", None, "retired"), ("R", "Finished", None, "retired"),
-    ("DNF", None, None, "retired"), ("D", "Disqualified", None, "disqualified"),
+    ("17.0", "Retired", None, "retired"), ("17", "Withdrew", None, "retired"), ("R", "Collision", None, "retired"),
+    ("R", "Finished", None, "retired"), ("DNF", None, None, "retired"), ("D", "Disqualified", None, "disqualified"),
     ("DSQ", "Illegal floor", None, "disqualified"), ("EX", None, None, "disqualified"), ("W", "Withdrew", None, "withdrawn"), ("DNS", "Withdrew", None, "withdrawn"),
     ("DNS", "Engine", None, "not_started"), ("F", "Did not qualify", None, "not_started"),
     ("N", "Not classified", None, "not_classified"), ("NC", None, None, "not_classified"),

@@ -52,6 +52,10 @@ def test_rows_that_do_not_fit_are_refused_with_the_reason(changes, told):
     assert "race.toy" in str(refused.value)
 
 
+def test_a_column_without_any_instant_is_missing_instants():
+    assert LAPS.conform(frame(at=None))["at"].isna().all()
+
+
 def test_a_missing_or_unknown_column_is_refused():
     with pytest.raises(InvalidRows, match=r"columns missing \['compound'\]"):
         LAPS.conform(frame().drop(columns="compound"))

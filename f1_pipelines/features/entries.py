@@ -1,0 +1,102 @@
+"""Who takes part in each weekend, as far as its sessions tell, and how much of the weekend is known.
+
+Line-ups change between sessions: a junior drives first practice only, an injured driver is replaced on Saturday, a
+damaged car is withdrawn. So the entry is read from the weekend's own sessions, the latest one first, and the
+classification is used for who was entered, never for how he fared.
+"""
+from __future__ import annotations
+
+import pandas as pd
+
+from f1_pipelines.tables.race import NON_STARTERS
+
+# The later a session says who drives which car, the more it is worth. A classification ranks below all sessions: it
+# names the cars of weekends whose sessions we do not have, and adds those that never left the garage.
+_RECENCY = {"classification": 0, "practice_1": 1, "practice_2": 2, "practice_3": 3, "sprint_qualifying": 4,
+            "sprint": 5, "qualifying": 6, "race": 7}
+
+
+def entry_list(calendar: pd.DataFrame, results: pd.DataFrame, qualifying: pd.DataFrame, practice: pd.DataFrame,
+               grid: pd.DataFrame) -> pd.DataFrame:
+    """The cars of every weekend that is not cancelled, in the order of race start and driver id.
+
+    A weekend without any session has the entry of the last run weekend of its season; before the first race of a
+    season there is none to take.
+
+    Args:
+        calendar: Rows of `race.calendar`.
+        results: Rows of `race.results`, one per (weekend, driver).
+        qualifying: Rows of `race.qualifying`.
+        practice: Rows of `race.practice`.
+        grid: Rows of `race.grid`.
+
+    Returns:
+        weekend, season, race_start, driver, constructor, stage, entered; one row per (weekend, driver).
+    """
+    weekends = calendar.loc[calendar["state"] != "cancelled", ["weekend", "season", "race_start"]]
+    weekends = weekends.assign(stage=_stage(weekends["weekend"], results, qualifying, practice, grid))
+    cars = _cars_in_sessions(results, qualifying, practice, grid)
+    cars = pd.concat([cars, _carried_over(weekends, cars, results)], ignore_index=True)
+    entry = weekends.merge(cars, on="weekend").sort_values(["race_start", "driver"], ignore_index=True)
+    return entry.assign(entered=_takes_part(entry, results, grid))
+
+
+def _stage(weekends: pd.Series, results: pd.DataFrame, qualifying: pd.DataFrame, practice: pd.DataFrame,
+           grid: pd.DataFrame) -> pd.Series:
+    """How far the weekend has got. A grid without a single slot is no grid (FastF1 gave -1 for all of 2026 R1)."""
+    slots = grid[(grid["session"] == "race") & grid["grid_position"].notna()]
+    known = {
+        "practice": [practice["weekend"], qualifying["weekend"]],
+        "qualifying": [qualifying.loc[qualifying["session"] == "qualifying", "weekend"]],
+        "grid": [slots["weekend"], results.loc[results["grid_position"].notna(), "weekend"]],
+    }
+    stage = pd.Series("entry", index=weekends.index)
+    for name, held in known.items():
+        stage = stage.mask(weekends.isin(set().union(*held)), name)
+    return stage
+
+
+def _cars_in_sessions(results: pd.DataFrame, qualifying: pd.DataFrame, practice: pd.DataFrame,
+                      grid: pd.DataFrame) -> pd.DataFrame:
+    """weekend, driver, constructor of the weekends of which any session is known.
+
+    Latest session first; an earlier driver counts only while his team has a car left for him (as many as its fullest
+    session had). That keeps the car that could not qualify, and drops the junior of first practice.
+    """
+    columns = ["weekend", "session", "driver", "constructor"]
+    sheets = (practice, qualifying, grid, results.assign(session="classification"))
+    seen = pd.concat([sheet[columns].astype(object) for sheet in sheets], ignore_index=True)
+    seen = seen.assign(recency=seen["session"].map(_RECENCY))
+    team = ["weekend", "constructor"]
+    seats = seen.groupby([*team, "session"])["driver"].nunique().groupby(team).max().rename("seats")
+    latest = seen.sort_values(["weekend", "recency", "driver"], ascending=[True, False, True])
+    latest = latest.drop_duplicates(["weekend", "driver"]).join(seats, on=team)
+    ahead = latest.groupby(team)["recency"].rank(method="min", ascending=False) - 1
+    raced = pd.MultiIndex.from_frame(results[["weekend", "driver"]])
+    kept = (ahead < latest["seats"]) | pd.MultiIndex.from_frame(latest[["weekend", "driver"]]).isin(raced)
+    return latest.loc[kept, ["weekend", "driver", "constructor"]]
+
+
+def _carried_over(weekends: pd.DataFrame, cars: pd.DataFrame, results: pd.DataFrame) -> pd.DataFrame:
+    """The cars of weekends without sessions: those of the last run weekend of the season before them."""
+    silent = weekends[weekends["stage"].eq("entry") & ~weekends["weekend"].isin(cars["weekend"])]
+    run = weekends[weekends["weekend"].isin(results["weekend"])]
+    before = pd.merge_asof(
+        silent[["weekend", "season", "race_start"]].sort_values("race_start"),
+        run[["weekend", "season", "race_start"]].rename(columns={"weekend": "last_run"}).sort_values("race_start"),
+        on="race_start", by="season", allow_exact_matches=False)
+    last = cars.rename(columns={"weekend": "last_run"})
+    return before.merge(last, on="last_run")[["weekend", "driver", "constructor"]]
+
+
+def _takes_part(entry: pd.DataFrame, results: pd.DataFrame, grid: pd.DataFrame) -> pd.Series:
+    """Whether the car starts, as the classification says, else the grid, else every car. Masks targets; no input."""
+    keys = pd.MultiIndex.from_frame(entry[["weekend", "driver"]])
+    slots = grid[(grid["session"] == "race") & (grid["grid_status"] != "not_started")]
+    slots = slots[slots["weekend"].isin(slots.loc[slots["grid_position"].notna(), "weekend"])]
+    starters = results[~results["status"].isin(NON_STARTERS)]
+    on_grid = keys.isin(pd.MultiIndex.from_frame(slots[["weekend", "driver"]]))
+    started = keys.isin(pd.MultiIndex.from_frame(starters[["weekend", "driver"]]))
+    takes_part = pd.Series(True, index=entry.index)
+    takes_part = takes_part.mask(entry["weekend"].isin(slots["weekend"]), on_grid)
+    return takes_part.mask(entry["weekend"].isin(results["weekend"]), started)

@@ -1,0 +1,103 @@
+"""Frames of cars to padded tensors and back.
+
+Notable choices:
+- A batch is as wide as its largest race: 1, 18 or 22 cars, no constant anywhere.
+- An unknown input stays NaN here. Each model puts its own neutral value there, in one place, in training and serving.
+- Cars lie in order of driver id, never of the result, so that no tie can be broken by the answer.
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+from f1_pipelines.models.vocabulary import Vocabulary
+
+
+@dataclass(frozen=True)
+class RaceBatch:
+    """B races of up to N cars with F inputs. Outcomes are there only where the frame had them."""
+
+    numeric: Tensor  # (B, N, F) float, NaN = unknown
+    driver: Tensor  # (B, N) long
+    constructor: Tensor  # (B, N) long
+    entered: Tensor  # (B, N) bool, False = empty slot
+    order: Tensor | None  # (B, N) float, 1 = winner, 0 in empty slots
+    classified: Tensor | None  # (B, N) bool
+    weekends: tuple[str, ...]
+    race_of_row: np.ndarray  # (rows,) where each row of the frame lies
+    slot_of_row: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.weekends)
+
+    @property
+    def known(self) -> Tensor:
+        """(B, N, F) bool: inputs that are there."""
+        return ~torch.isnan(self.numeric)
+
+    def inputs(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """What a model's `forward` takes."""
+        return self.numeric, self.driver, self.constructor, self.entered
+
+    def races(self, index: Tensor) -> RaceBatch:
+        """Some of the races, for training in batches. The way back to rows is lost."""
+        outcome = [None if part is None else part[index] for part in (self.order, self.classified)]
+        nowhere = np.empty(0, dtype=np.int64)
+        return RaceBatch(*(part[index] for part in self.inputs()), *outcome,
+                         tuple(self.weekends[i] for i in index.tolist()), nowhere, nowhere)
+
+    def to(self, device: torch.device | str) -> RaceBatch:
+        """The same batch on a device."""
+        names = ("numeric", "driver", "constructor", "entered", "order", "classified")
+        parts = {name: getattr(self, name) for name in names}
+        return replace(self, **{name: None if part is None else part.to(device) for name, part in parts.items()})
+
+    def rows(self, scores: Tensor) -> np.ndarray:
+        """Scores (B, N) as one per row of the frame, in its order."""
+        return scores.detach().cpu().double().numpy()[self.race_of_row, self.slot_of_row]
+
+
+def to_batch(
+    frame: pd.DataFrame, features: Sequence[str], drivers: Vocabulary, constructors: Vocabulary,
+) -> RaceBatch:
+    """Lay out a frame of cars, one race per weekend, in order of race start (where it has one) and driver id.
+
+    Args:
+        frame: One row per (weekend, driver) with `constructor` and the features; missing = unknown. With
+            `official_order` and `classified` the batch can be trained on. Every row counts as entered.
+        features: Columns that become inputs, in this order.
+        drivers, constructors: Rows of the embeddings; ids they lack become rookies.
+    """
+    absent = [name for name in ("weekend", "driver", "constructor", *features) if name not in frame.columns]
+    if absent:
+        raise KeyError(f"the frame lacks {absent}: build it with f1_pipelines.features")
+    if frame.duplicated(["weekend", "driver"]).any():
+        raise ValueError("a driver is entered twice in a race and would be ranked against himself")
+    keys = frame[["weekend", "driver"]].assign(start=frame.get("race_start", frame["weekend"]), row=range(len(frame)))
+    keys = keys.sort_values(["start", "weekend", "driver"])
+    keys["race"] = keys.groupby(["start", "weekend"], sort=False).ngroup()
+    keys["slot"] = keys.groupby("race").cumcount()
+    weekends = tuple(keys.drop_duplicates("race")["weekend"])
+    keys = keys.sort_values("row")
+    at = keys["race"].to_numpy(np.int64), keys["slot"].to_numpy(np.int64)
+    shape = (len(weekends), int(at[1].max()) + 1 if len(frame) else 0)
+
+    def lay(values: np.ndarray, empty: float | bool, dtype: torch.dtype) -> Tensor:
+        out = np.full(shape + values.shape[1:], empty, dtype=values.dtype)
+        out[at] = values
+        return torch.from_numpy(out).to(dtype)
+
+    numeric = frame[list(features)].astype("Float64").to_numpy(dtype="float64", na_value=np.nan)
+    order = classified = None
+    if "official_order" in frame.columns and frame["official_order"].notna().all():
+        order = lay(frame["official_order"].to_numpy("float64"), 0.0, torch.float32)
+        classified = lay(frame["classified"].to_numpy(bool), False, torch.bool)
+    return RaceBatch(
+        lay(numeric, np.nan, torch.float32), lay(drivers.rows(frame["driver"]), 0, torch.long),
+        lay(constructors.rows(frame["constructor"]), 0, torch.long), lay(np.ones(len(frame), bool), False, torch.bool),
+        order, classified, weekends, *at)

@@ -1,0 +1,168 @@
+"""Checkpoints: a folder named by its content, with the weights (`model.safetensors`) beside `meta.json`.
+
+Notable choices:
+- The id is a digest of the weights and of what they mean, without times and metrics: the same training on the same
+  data is the same checkpoint, wherever and however often it runs.
+- A checkpoint is written under a name with a leading dot, synced, then renamed; `stored_checkpoints` and a load by id
+  never meet half of one.
+- `meta.json` holds the digest of the weights, so that a load tells a damaged file from a different one. No pickle.
+"""
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import torch
+from safetensors.torch import load, save
+
+from f1_pipelines.features.ranking import FEATURE_VERSION
+from f1_pipelines.models.config import TrainConfig
+from f1_pipelines.models.f1net import F1Net, F1NetConfig
+from f1_pipelines.models.ranker import Ranker, RankerConfig
+from f1_pipelines.models.trained import TrainedRanker
+from f1_pipelines.models.vocabulary import Vocabulary
+
+WEIGHTS, META = "model.safetensors", "meta.json"
+# Not part of the id: they differ between two runs of the same training.
+_INCIDENTAL = ("id", "metrics", "created_at", "code_version")
+
+
+class CheckpointError(RuntimeError):
+    """A checkpoint can't be used. One sentence: what came, what was wanted, what to do."""
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A stored ranker: its id, its folder, all of `meta.json`, and the ranker itself."""
+
+    id: str
+    path: Path
+    meta: dict[str, Any]
+    trained: TrainedRanker
+
+
+def save_checkpoint(
+    trained: TrainedRanker, folder: Path, *, kind: str, data_version: str, parent: str | None = None,
+    metrics: Mapping[str, float] | None = None, created_at: datetime | None = None,
+    feature_version: str = FEATURE_VERSION,
+) -> Checkpoint:
+    """Store a ranker under `folder / id`. An intact checkpoint of that id is left as it is.
+
+    Args:
+        trained: The ranker.
+        folder: Where checkpoints lie; made when it is not there.
+        kind: pretrained, adapted or ewc.
+        data_version: Digest of the classifications it learnt from.
+        parent: Id of the checkpoint it was trained on from.
+        metrics: What is known of it; not part of the id.
+        created_at: When it was trained, timezone-aware; now if not given.
+        feature_version: Version of the features it reads.
+    """
+    weights = save({name: tensor.detach().cpu().contiguous() for name, tensor in trained.model.state_dict().items()})
+    meta: dict[str, Any] = {
+        "kind": kind, "model": trained.config.model, "parent": parent,
+        "config": asdict(trained.config), "sizes": asdict(trained.model.config),
+        "features": list(trained.config.features), "feature_version": feature_version,
+        "drivers": list(trained.drivers.names), "constructors": list(trained.constructors.names),
+        "standardisation": _standardisation(trained), "seasons": list(trained.seasons),
+        "trained_from": trained.trained_from, "trained_through": trained.trained_through, "n_races": trained.n_races,
+        "data_version": data_version, "weights_sha256": hashlib.sha256(weights).hexdigest(),
+    }
+    meta = json.loads(json.dumps(meta, sort_keys=True))
+    meta |= {
+        "id": _digest(meta), "metrics": dict(metrics or {}),
+        "created_at": (created_at or datetime.now(UTC)).isoformat(),
+        "code_version": {name: version(name) for name in ("f1-pipelines", "torch")},
+    }
+    target = folder / meta["id"]
+    if target.exists():
+        try:
+            return load_checkpoint(target, feature_version)
+        except CheckpointError:
+            shutil.rmtree(target)
+    folder.mkdir(parents=True, exist_ok=True)
+    growing = folder / f".{meta['id']}-{uuid4().hex}"
+    growing.mkdir()
+    try:
+        _write(growing / WEIGHTS, weights)
+        _write(growing / META, json.dumps(meta, indent=2, sort_keys=True).encode())
+        growing.rename(target)
+    except OSError:
+        if target.exists():  # somebody else was first with the same content
+            return load_checkpoint(target, feature_version)
+        raise
+    finally:
+        shutil.rmtree(growing, ignore_errors=True)
+    return Checkpoint(meta["id"], target, meta, trained)
+
+
+def stored_checkpoints(folder: Path) -> list[Path]:
+    """Folders of all complete checkpoints, by id."""
+    return sorted(path.parent for path in folder.glob(f"[!.]*/{META}") if (path.parent / WEIGHTS).is_file())
+
+
+def load_checkpoint(path: Path, feature_version: str = FEATURE_VERSION) -> Checkpoint:
+    """Load a checkpoint onto the CPU, ready to score. `CheckpointError` where that can't be had.
+
+    Args:
+        path: Its folder.
+        feature_version: Version of the features that it will be given; one trained on others is refused.
+    """
+    try:
+        weights, meta = (path / WEIGHTS).read_bytes(), json.loads((path / META).read_text())
+    except FileNotFoundError as missing:
+        raise CheckpointError(f"{path}: {Path(missing.filename).name} is not there; train or copy the checkpoint "
+                              "again") from missing
+    except (OSError, ValueError) as unreadable:
+        raise CheckpointError(f"{path}: can't be read ({unreadable}); delete it and train again") from unreadable
+    if not isinstance(meta, dict) or meta.get("weights_sha256") != hashlib.sha256(weights).hexdigest():
+        raise CheckpointError(f"{path}: {WEIGHTS} is not what {META} says it is, one of them is damaged; delete the "
+                              "folder and train again")
+    if meta.get("feature_version") != feature_version:
+        raise CheckpointError(f"{path}: trained on features of version {meta.get('feature_version')}, the code makes "
+                              f"version {feature_version}; train again")
+    try:
+        return Checkpoint(meta["id"], path, meta, _rebuild(meta, weights))
+    except (KeyError, TypeError, ValueError, RuntimeError) as odd:
+        raise CheckpointError(f"{path}: does not fit the models of this code ({odd}); train again") from odd
+
+
+def _rebuild(meta: dict[str, Any], weights: bytes) -> TrainedRanker:
+    config, sizes = ({name: tuple(value) if isinstance(value, list) else value for name, value in part.items()}
+                     for part in (meta["config"], meta["sizes"]))
+    with torch.random.fork_rng(devices=[]):  # first weights are drawn and thrown away
+        model = F1Net(F1NetConfig(**sizes)) if meta["model"] == "f1net_reference" else Ranker(RankerConfig(**sizes))
+    model.load_state_dict(load(weights))
+    return TrainedRanker(
+        model.eval(), TrainConfig(**config), Vocabulary(tuple(meta["drivers"])),
+        Vocabulary(tuple(meta["constructors"])), tuple(meta["seasons"]), meta["trained_from"],
+        meta["trained_through"], meta["n_races"])
+
+
+def _standardisation(trained: TrainedRanker) -> dict[str, Any]:
+    """How inputs are scaled, for people; the model carries it in its weights or code."""
+    if isinstance(trained.model, F1Net):
+        columns = zip(trained.config.features, trained.model.mean.tolist(), trained.model.spread.tolist(), strict=True)
+        return {name: {"mean": mean, "spread": spread} for name, mean, spread in columns}
+    return {"within": "race"}
+
+
+def _digest(meta: dict[str, Any]) -> str:
+    meaning = {name: value for name, value in meta.items() if name not in _INCIDENTAL}
+    return hashlib.sha256(json.dumps(meaning, sort_keys=True).encode()).hexdigest()[:12]
+
+
+def _write(path: Path, content: bytes) -> None:
+    with path.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())

@@ -1,0 +1,34 @@
+"""The likelihood of who beats whom, over all pairs of a race.
+
+Notable choices:
+- One logistic term a pair (Bradley-Terry), averaged over the pairs of the race: every swap costs alike wherever in the
+  field it happens, which is what a rank correlation counts. ListNet looks at the head of the field.
+- A car that was not classified says little about pace, so each one in a pair scales it by `retired_weight`.
+"""
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn.functional import softplus
+
+
+def pairwise_loss(
+    scores: Tensor, order: Tensor, entered: Tensor, classified: Tensor, retired_weight: float = 1.0,
+) -> Tensor:
+    """-log sigmoid(score of the car ahead - score of the car behind), mean over pairs, then over races, scalar.
+
+    Args:
+        scores: (B, N) or (M, B, N), higher = further ahead; empty slots may hold anything.
+        order: (B, N), 1 = winner; empty slots may hold anything.
+        entered: (B, N) bool. A race with fewer than two entered cars adds a zero that gradients still flow through.
+        classified: (B, N) bool.
+        retired_weight: Weight of a car that is not classified, 0 (leave it out) to 1 (a place is a place).
+    """
+    kept = torch.where(entered, scores, torch.zeros_like(scores))
+    margin = kept.unsqueeze(-1) - kept.unsqueeze(-2)  # (..., B, N, N): row car minus column car
+    weight = torch.where(classified, 1.0, retired_weight).to(scores.dtype) * entered  # (B, N)
+    ahead = order.unsqueeze(-1) < order.unsqueeze(-2)
+    pairs = torch.where(ahead, weight.unsqueeze(-1) * weight.unsqueeze(-2), 0.0)  # (B, N, N)
+    field = entered.sum(dim=-1).clamp(min=2)
+    per_race = (softplus(-margin) * pairs).sum(dim=(-2, -1)) / (field * (field - 1) / 2)
+    return per_race.mean() if per_race.numel() else scores.sum() * 0.0

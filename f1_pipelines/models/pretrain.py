@@ -1,0 +1,73 @@
+"""Pretraining of the ranker and of the reference beside it, as stored checkpoints."""
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from f1_pipelines.evaluation.metrics import spearman
+from f1_pipelines.models.checkpoints import save_checkpoint
+from f1_pipelines.models.config import F1NET, RANKER
+from f1_pipelines.models.training import train, training_races
+
+# Epochs between two lines of progress.
+_EVERY = 50
+
+
+@dataclass(frozen=True)
+class Pretrained:
+    """A stored checkpoint: its row of `ranking.checkpoints`, its loss by epoch, and how long it took [s]."""
+
+    row: dict[str, Any]
+    losses: list[float]
+    seconds: float
+
+
+def pretrain(rows: pd.DataFrame, *, seasons: tuple[int, ...], seed: int, temperature: float, device: str,
+             data_version: str, folder: Path, created_at: datetime, log: Callable[[str], None]) -> list[Pretrained]:
+    """Train our ranker, which is promoted, and F1Net; store both under `folder`.
+
+    Args:
+        rows: Starters of run races with features and outcome (`evaluation.targets.with_targets`).
+        seasons: Seasons to learn from.
+        seed: The same seed, rows and settings give the same checkpoints.
+        temperature: ListNet temperature of F1Net.
+        device: Where to train.
+        data_version: Digest of the classifications behind `rows`.
+        folder: Where checkpoints lie.
+        created_at: When, timezone-aware.
+        log: Told how training goes.
+    """
+    made = []
+    for settings in (RANKER, replace(F1NET, temperature=temperature)):
+        config = replace(settings, seasons=seasons, seed=seed, device=device)
+
+        def progress(epoch: int, loss: float, config=config) -> None:
+            if epoch % _EVERY == 0 or epoch == config.epochs:
+                log(f"{config.model}: epoch {epoch} of {config.epochs}, loss {loss:.4f}")
+
+        start = time.perf_counter()
+        trained, history = train(rows, config, progress)
+        seconds = time.perf_counter() - start
+        races = training_races(rows, seasons).assign(score=lambda frame, trained=trained: trained.scores(frame))
+        fit = float(np.mean([spearman(race["score"], race["official_order"].astype("float64"))
+                             for _, race in races.groupby("weekend")]))
+        # Called a fit, since these are the races that it learnt from.
+        metrics = {"loss": history[-1]["loss"], "fit_spearman": fit}
+        checkpoint = save_checkpoint(trained, folder, kind="pretrained", data_version=data_version, metrics=metrics,
+                                     created_at=created_at)
+        made.append(Pretrained({
+            "checkpoint": checkpoint.id, "kind": "pretrained", "model": config.model, "parent": None,
+            "trained_from": trained.trained_from, "trained_through": trained.trained_through,
+            "n_races": trained.n_races, "feature_version": checkpoint.meta["feature_version"],
+            "data_version": data_version, "seed": seed, "metrics": json.dumps(metrics), "path": str(checkpoint.path),
+            "promoted": config.model == RANKER.model, "created_at": created_at,
+        }, [epoch["loss"] for epoch in history], seconds))
+    return made

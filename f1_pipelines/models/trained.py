@@ -1,0 +1,57 @@
+"""A trained ranker: the weights with everything needed to score a race by them."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import nn
+
+from f1_pipelines.models.batch import RaceBatch, to_batch
+from f1_pipelines.models.config import TrainConfig
+from f1_pipelines.models.f1net import F1Net, F1NetConfig
+from f1_pipelines.models.ranker import Ranker, RankerConfig
+from f1_pipelines.models.vocabulary import Vocabulary
+
+# Best laps of practice have long tails (rain, no clear lap): their order says more than the gap.
+AS_PLACES = ("practice_1_gap_pct", "practice_2_gap_pct", "practice_3_gap_pct")
+
+
+@dataclass(frozen=True)
+class TrainedRanker:
+    """A model, whom it knows, and which races it learnt from: `n_races` from `trained_from` to `trained_through`."""
+
+    model: nn.Module
+    config: TrainConfig
+    drivers: Vocabulary
+    constructors: Vocabulary
+    seasons: tuple[int, ...]
+    trained_from: str
+    trained_through: str
+    n_races: int
+
+    def batch(self, frame: pd.DataFrame) -> RaceBatch:
+        """The frame as this model reads it."""
+        return to_batch(frame, self.config.features, self.drivers, self.constructors)
+
+    def scores(self, frame: pd.DataFrame) -> np.ndarray:
+        """One score a row, higher = further ahead; comparable within a race only.
+
+        Args:
+            frame: Feature rows of one race or many, every row an entered car; missing = unknown.
+        """
+        batch = self.batch(frame)
+        self.model.eval()
+        with torch.inference_mode():
+            return batch.rows(self.model(*batch.inputs()))
+
+
+def fresh_model(config: TrainConfig, drivers: Vocabulary, constructors: Vocabulary) -> nn.Module:
+    """The model of these settings with random weights, from torch's random state."""
+    if config.model == "f1net_reference":
+        return F1Net(F1NetConfig(len(config.features), len(drivers), len(constructors)))
+    if config.model == "champion":
+        places = tuple(config.features.index(name) for name in AS_PLACES if name in config.features)
+        return Ranker(RankerConfig(len(config.features), as_places=places))
+    raise ValueError(f'"{config.model}" is no model; champion or f1net_reference is wanted')

@@ -1,0 +1,131 @@
+"""The predicted finishing order of a weekend."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import duckdb
+import pandas as pd
+
+from f1_pipelines.features.history import read_history
+from f1_pipelines.features.ranking import build_ranking_features
+from f1_pipelines.identity.entrants import constructors, drivers
+from f1_pipelines.identity.weekends import weekend as known_weekend
+from f1_pipelines.settings import settings
+from f1_pipelines.tables.race import NON_STARTERS
+from f1_pipelines.tables.ranking import PREDICTIONS
+from f1_pipelines.warehouse.database import WarehouseFile
+
+if TYPE_CHECKING:
+    from f1_pipelines.models.trained import TrainedRanker
+
+
+class NothingToPredict(ValueError):
+    """There is no model or no entry list for the weekend. The message says what to run."""
+
+
+@dataclass(frozen=True)
+class Told:
+    """A ranking for people, and the sentence above it."""
+
+    heading: str
+    ranking: pd.DataFrame
+
+
+def rank(features: pd.DataFrame, trained: TrainedRanker, checkpoint: str, made_at: datetime) -> pd.DataFrame:
+    """Rows of `ranking.predictions` for every weekend of `features`, outcome still missing.
+
+    Args:
+        features: Rows of `features.ranking`; cars that are not entered are left out.
+        trained: The model.
+        checkpoint: Its id.
+        made_at: When, timezone-aware.
+
+    Returns:
+        A permutation 1..n of each entry list; equal scores in the order of grid, then driver id.
+    """
+    entered = features[features["entered"]].reset_index(drop=True)
+    learnt_until = known_weekend(trained.trained_through, settings().calendar_path).race_start
+    rows = pd.DataFrame({
+        "weekend": entered["weekend"], "driver": entered["driver"], "checkpoint": checkpoint, "stage": entered["stage"],
+        "constructor": entered["constructor"], "score": trained.scores(entered), "grid": entered["grid_position"],
+        "in_sample": entered["season"].isin(trained.seasons) & (entered["race_start"] <= learnt_until),
+        "made_at": made_at,
+    }).sort_values(["weekend", "score", "grid", "driver"], ascending=[True, False, True, True])
+    rows["predicted_position"] = rows.groupby("weekend").cumcount() + 1
+    unknown = [column for column in PREDICTIONS.column_names if column not in rows.columns]
+    return PREDICTIONS.conform(rows.assign(**dict.fromkeys(unknown))[PREDICTIONS.column_names])
+
+
+def with_outcome(predictions: pd.DataFrame, results: pd.DataFrame) -> pd.DataFrame:
+    """The predictions with `actual_position` (place among the starters) and `exact_match` where results are known."""
+    starters = results[~results["status"].isin(NON_STARTERS)]
+    actual = starters.assign(actual_position=starters.groupby("weekend")["official_order"].rank().astype("Int32"))
+    joined = predictions.drop(columns=["actual_position", "exact_match"]).merge(
+        actual[["weekend", "driver", "actual_position"]], on=["weekend", "driver"], how="left")
+    match = (joined["actual_position"] == joined["predicted_position"]).where(joined["actual_position"].notna())
+    return PREDICTIONS.conform(joined.assign(exact_match=match.astype("boolean"))[PREDICTIONS.column_names])
+
+
+def promoted_checkpoint(connection: duckdb.DuckDBPyConnection) -> tuple[str, Path]:
+    """Id and folder of the model that predictions use: the promoted one, the newest if there are several."""
+    found = connection.execute(
+        "SELECT checkpoint, path FROM ranking.checkpoints WHERE promoted ORDER BY created_at DESC LIMIT 1").fetchall()
+    if not found:
+        raise NothingToPredict("no model is promoted yet; train one with `make demo`, or materialize pretrained_ranker")
+    ((checkpoint, path),) = found
+    return checkpoint, Path(path)
+
+
+def predict_stored(weekend: str) -> Told:
+    """Rank a weekend by what the published warehouse knows of it now. Nothing is stored.
+
+    Args:
+        weekend: A key such as `2026-monaco`, or `next` for the first weekend without results.
+    """
+    from f1_pipelines.models.checkpoints import load_checkpoint
+
+    with WarehouseFile(settings().f1_warehouse).read() as connection:
+        key = _next_weekend(connection) if weekend == "next" else known_weekend(weekend, settings().calendar_path).key
+        checkpoint, folder = promoted_checkpoint(connection)
+        history = read_history(connection)
+    if known_weekend(key, settings().calendar_path).planned == "cancelled":
+        raise NothingToPredict(f"{key} was cancelled: there is nothing to predict")
+    features = build_ranking_features(history.calendar, history.results, history.qualifying, history.practice,
+                                      history.grid, weekends=[key])
+    if features.empty:
+        raise NothingToPredict(f"nothing is known of {key} yet; load it with `dagster asset materialize -m "
+                               f"f1_pipelines.definitions --select race_calendar,practice_results,qualifying_results "
+                               f"--partition {key}`")
+    rows = with_outcome(rank(features, load_checkpoint(folder).trained, checkpoint, datetime.now(UTC)), history.results)
+    return _for_people(key, rows, history.calendar)
+
+
+def _next_weekend(connection: duckdb.DuckDBPyConnection) -> str:
+    found = connection.execute("SELECT weekend FROM race.calendar WHERE state IN ('upcoming', 'live', 'overdue') "
+                               "ORDER BY race_start LIMIT 1").fetchall()
+    if not found:
+        raise NothingToPredict("the calendar holds no weekend without results; refresh it by materializing "
+                               "race_calendar for a weekend of the season")
+    return found[0][0]
+
+
+def _for_people(key: str, rows: pd.DataFrame, calendar: pd.DataFrame) -> Told:
+    named = {driver.driver: driver.name for driver in drivers()}
+    teams = {constructor.constructor: constructor.name for constructor in constructors()}
+    event = calendar.set_index("weekend").loc[key]
+    ordered = rows.sort_values("predicted_position")
+    ranking = pd.DataFrame({
+        "place": ordered["predicted_position"], "driver": ordered["driver"].map(lambda d: named.get(d, d)),
+        "constructor": ordered["constructor"].map(lambda c: teams.get(c, c)), "score": ordered["score"].round(3),
+        "actual": ordered["actual_position"]})
+    if ranking["actual"].isna().all():
+        ranking = ranking.drop(columns="actual")
+    model, stage = rows["checkpoint"].iloc[0], rows["stage"].iloc[0]
+    heading = (f"{event['event_name']} {event['season']} ({key}), race {event['race_start']:%Y-%m-%d %H:%M} UTC: "
+               f"model {model}, known: {stage}, data: {event['source']}")
+    if bool(rows["in_sample"].iloc[0]):
+        heading += "\nThe model has learnt from this race: this is a look back, not a forecast."
+    return Told(heading, ranking)

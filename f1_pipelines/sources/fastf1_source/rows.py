@@ -1,0 +1,126 @@
+"""FastF1's frames of one session as rows of our tables, without weekend, session and provenance.
+
+Timedeltas become seconds here, and odd values end: NaT stays missing, never 0; a lap that FastF1 invented (a car that
+stopped on track) keeps its row but has no place, and its timing can't be trusted.
+"""
+from __future__ import annotations
+
+import pandas as pd
+
+from f1_pipelines.identity import entrants
+from f1_pipelines.sources.fastf1_source.loading import Loaded
+from f1_pipelines.tables.race import COMPOUNDS, PRACTICE
+from f1_pipelines.tables.schema import InvalidRows
+
+_BEST_LAP = next(column for column in PRACTICE.columns if column.name == "best_lap_s")
+
+
+def entries(loaded: Loaded, season: int) -> pd.DataFrame:
+    """Who drove: `driver`, `constructor` and `car_number` by FastF1's DriverNumber.
+
+    Only cars with a lap: the driver list of a session may name a substitute beside the one he replaces. Each is
+    resolved by what this session's list says of him, because the ids that FastF1 adds are the race's.
+
+    Raises:
+        UnknownEntrant: A driver or team is not in our dimension.
+        InvalidRows: A car number or a driver is listed twice.
+    """
+    listed = loaded.entries[loaded.entries["DriverNumber"].isin(loaded.laps["DriverNumber"])]
+    found = pd.DataFrame([{
+        "number": row.DriverNumber, "car_number": int(row.DriverNumber),
+        "driver": entrants.driver_id(season, abbreviation=row.Abbreviation, car_number=row.DriverNumber,
+                                     name=row.FullName),
+        "constructor": entrants.constructor_id(season, name=row.TeamName),
+    } for row in listed.itertuples()])
+    twice = found[found["number"].duplicated(keep=False) | found["driver"].duplicated(keep=False)]
+    if len(twice):
+        raise InvalidRows(f"entered twice: {', '.join(f'{r.driver} in car {r.number}' for r in twice.itertuples())}")
+    return found.set_index("number")
+
+
+def laps(loaded: Loaded, who: pd.DataFrame) -> pd.DataFrame:
+    """Rows of `race.laps` and `race.session_laps`, none beyond the race distance (a leader's phantom lap)."""
+    raw = loaded.laps
+    distance = race_distance(loaded)
+    if distance is not None:
+        raw = raw[raw["LapNumber"] <= distance]
+    generated = raw["FastF1Generated"].astype(bool)
+    compound = raw["Compound"].astype("string").str.upper()
+    return pd.DataFrame({
+        "driver": raw["DriverNumber"].map(who["driver"]),
+        "lap": raw["LapNumber"],
+        "lap_time_s": _seconds(raw["LapTime"]).where(lambda s: s > 0),
+        "compound": compound.where(compound.isin(COMPOUNDS), "UNKNOWN"),
+        "tyre_age_laps": raw["TyreLife"],
+        "fresh_tyre": raw["FreshTyre"].astype("boolean").where(raw["TyreLife"].notna()),
+        "stint": raw["Stint"],
+        "track_status": raw["TrackStatus"].where(raw["TrackStatus"].astype("string").str.len() > 0),
+        "position": raw["Position"].mask(generated),
+        "is_pit_in": raw["PitInTime"].notna(),
+        "is_pit_out": raw["PitOutTime"].notna(),
+        "is_accurate": raw["IsAccurate"].astype(bool) & ~generated,
+        "is_deleted": raw["Deleted"].astype("boolean"),  # missing where no messages of race control were recorded
+        "session_time_s": _seconds(raw["Time"]),
+    })
+
+
+def race_distance(loaded: Loaded) -> int | None:
+    """Laps of the winner on the official sheet, else those scheduled; None outside races."""
+    official = loaded.entries["Laps"].max()
+    return int(official) if official > 0 else loaded.distance
+
+
+def pit_stops(loaded: Loaded, who: pd.DataFrame) -> pd.DataFrame:
+    """Rows of `race.pit_stops`: from the pit entry to the exit of the next lap. A car that retires there has none."""
+    raw = loaded.laps.sort_values(["DriverNumber", "LapNumber"])
+    left = raw.groupby("DriverNumber")["PitOutTime"].shift(-1)
+    stops = raw.assign(in_lane_s=_seconds(left - raw["PitInTime"]))[lambda f: f["in_lane_s"] > 0]
+    return pd.DataFrame({
+        "driver": stops["DriverNumber"].map(who["driver"]),
+        "constructor": stops["DriverNumber"].map(who["constructor"]),
+        "stop": stops.groupby("DriverNumber").cumcount() + 1, "lap": stops["LapNumber"],
+        "pit_lane_time_s": stops["in_lane_s"]})
+
+
+def practice(loaded: Loaded, who: pd.DataFrame) -> pd.DataFrame:
+    """Rows of `race.practice`: the best lap that stands of each car, and its place by it."""
+    raw = loaded.laps[~loaded.laps["FastF1Generated"].astype(bool)]
+    lap_s = _seconds(raw["LapTime"])
+    stands = lap_s.between(_BEST_LAP.minimum, _BEST_LAP.maximum) & ~raw["Deleted"].astype("boolean").fillna(False)
+    # Of two equal laps the earlier one counts, as on the sheet.
+    timed = raw.assign(lap_s=lap_s)[stands].sort_values(["lap_s", "Time"]).drop_duplicates("DriverNumber")
+    best = timed.set_index("DriverNumber")["lap_s"].reindex(who.index)
+    return who.assign(best_lap_s=best, position=best.rank(method="first"),
+                      laps=raw.groupby("DriverNumber").size().reindex(who.index, fill_value=0))
+
+
+def qualifying(loaded: Loaded, who: pd.DataFrame) -> pd.DataFrame:
+    """Rows of `race.qualifying` as FastF1 works them out from lap times; without stewards' decisions."""
+    told = loaded.entries.set_index("DriverNumber").reindex(who.index)
+    times = {f"q{i}_s": _seconds(told[f"Q{i}"]) for i in (1, 2, 3)}
+    return who.assign(**times, position=told["Position"].where(times["q1_s"].notna()))
+
+
+def weather(loaded: Loaded) -> pd.DataFrame:
+    """Rows of `race.weather`; none where it was not recorded."""
+    raw = loaded.weather if loaded.weather is not None else pd.DataFrame(columns=[
+        "Time", "AirTemp", "Humidity", "Pressure", "Rainfall", "TrackTemp", "WindDirection", "WindSpeed"])
+    return pd.DataFrame({
+        "session_time_s": _seconds(raw["Time"]), "air_temp_c": raw["AirTemp"], "track_temp_c": raw["TrackTemp"],
+        "humidity_pct": raw["Humidity"], "pressure_hpa": raw["Pressure"], "wind_speed_ms": raw["WindSpeed"],
+        "wind_direction_deg": raw["WindDirection"], "rainfall": raw["Rainfall"]}).drop_duplicates()
+
+
+def race_control(loaded: Loaded) -> pd.DataFrame:
+    """Rows of `race.race_control` in the order they were sent; none where they were not recorded."""
+    raw = loaded.messages if loaded.messages is not None else pd.DataFrame(columns=[
+        "Time", "Category", "Message", "Flag", "Scope", "Sector", "RacingNumber", "Lap"])
+    return pd.DataFrame({
+        "message_number": range(1, len(raw) + 1),
+        "sent_at": pd.to_datetime(raw["Time"]).dt.tz_localize("UTC"),  # FastF1 keeps the feed's UTC without a zone
+        "lap": raw.get("Lap"), "category": raw["Category"], "flag": raw["Flag"], "scope": raw["Scope"],
+        "sector": raw["Sector"], "car_number": pd.to_numeric(raw["RacingNumber"]), "message": raw["Message"]})
+
+
+def _seconds(durations: pd.Series) -> pd.Series:
+    return pd.to_timedelta(durations).dt.total_seconds()

@@ -1,0 +1,260 @@
+"""The source `fastf1`: lap timing from Formula 1's live timing, official sheets from jolpica-f1.
+
+The session is the unit: a complete one is handed over, an incomplete one is a `Refusal` that names what lacks. Laps and
+official results are independent of each other: a race without a sheet still has its laps, and the other way round. A
+server that fails is something else, `SourceUnavailable`: nothing is concluded from its silence. What FastF1 works
+out itself from timing is never passed off as a result: without an official sheet there is no row of `race.results`, so
+every row is `official`, and that a later sheet amends it shows in its content hash.
+"""
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from f1_pipelines.identity.entrants import UnknownEntrant
+from f1_pipelines.identity.weekends import UnknownSeason, Weekend, fastf1_session_name, season_weekends
+from f1_pipelines.sources.base import Fetched, Refusal
+from f1_pipelines.sources.classification import (
+    check_classification,
+    check_drivers_once,
+    check_qualifying,
+    classification_hash,
+)
+from f1_pipelines.sources.fastf1_source import gates, jolpica, loading, rows, schedule
+from f1_pipelines.sources.fastf1_source.loading import Loaded, NotComplete
+from f1_pipelines.sources.fastf1_source.transport import Meter, meter_fastf1
+from f1_pipelines.sources.rate_budget import RateBudget
+from f1_pipelines.tables import race
+from f1_pipelines.tables.schema import InvalidRows, Table
+
+if TYPE_CHECKING:
+    from fastf1.events import Event
+
+Tables = dict[Table, pd.DataFrame]
+# Sheets are amended for days; what is still lacking after that stays lacking.
+_FRESH = timedelta(days=7)
+
+
+class FastF1Source:
+    """Loads sessions with FastF1. Not for threads: FastF1's cache and log settings belong to the whole process.
+
+    `SourceUnavailable` ends a whole call. What was loaded until then is in FastF1's cache, so that a later try asks the
+    servers for the rest only.
+    """
+
+    name = "fastf1"
+
+    def __init__(self, cache_dir: Path | None, now: Callable[[], datetime], budget: RateBudget | None = None):
+        """
+        Args:
+            cache_dir: FastF1's cache folder, made when needed; None leaves FastF1's configuration as it is.
+            now: Gives the present instant, timezone-aware UTC.
+            budget: The request budget that all processes share; by default in the cache folder.
+
+        The sign-in to the timing feed is FastF1's own business (environment variables F1_USERNAME and F1_PASSWORD).
+        """
+        self._cache_dir = cache_dir
+        self._now = now
+        self._meter = Meter(budget or RateBudget((cache_dir or Path(tempfile.gettempdir())) / "f1-requests.sqlite"))
+
+    def calendar(self, seasons: Sequence[int]) -> pd.DataFrame:
+        """Rows of `race.calendar`, new weekends too. May lack weekends that we know.
+
+        Raises:
+            SourceUnavailable: No schedule could be had.
+        """
+        self._prepare()
+        listed = [row for season in seasons for row in schedule.calendar_rows(
+            loading.load_schedule(season), season, _weekends_of(season), self._now())]
+        frame = pd.DataFrame(listed, columns=race.CALENDAR.column_names)
+        for start in (f"{session}_start" for session in race.SESSIONS):
+            frame[start] = pd.to_datetime(frame[start], utc=True)
+        return race.CALENDAR.conform(self._stamped(frame, race.CALENDAR))
+
+    def practice(self, weekends: Sequence[Weekend]) -> Fetched:
+        """Best laps of each practice with its laps, weather and messages."""
+        return self._fetch(weekends, ("practice_1", "practice_2", "practice_3"), self._practice,
+                           (race.PRACTICE, race.SESSION_LAPS, race.WEATHER, race.RACE_CONTROL))
+
+    def qualifying(self, weekends: Sequence[Weekend]) -> Fetched:
+        """Qualifying and sprint qualifying, and the grids of races whose sheet is out."""
+        fetched = self._fetch(weekends, ("sprint_qualifying", "qualifying"), self._qualifying,
+                              (race.QUALIFYING, race.SESSION_LAPS, race.WEATHER, race.RACE_CONTROL))
+        # A grid is only known from the race's sheet. That there is none yet is for `results` to say.
+        fetched.tables |= self._fetch(weekends, ("sprint", "race"), self._grid, (race.GRID,)).tables
+        return fetched
+
+    def results(self, weekends: Sequence[Weekend]) -> Fetched:
+        """Official classifications of races and sprints, with or without timing."""
+        return self._fetch(weekends, ("sprint", "race"), self._results, (race.RESULTS, race.SPRINT_RESULTS))
+
+    def laps(self, weekends: Sequence[Weekend]) -> Fetched:
+        """Laps of races and sprints, with weather, messages and the pit stops of the race, with or without results."""
+        return self._fetch(weekends, ("sprint", "race"), self._laps,
+                           (race.LAPS, race.SESSION_LAPS, race.PIT_STOPS, race.WEATHER, race.RACE_CONTROL))
+
+    def _fetch(self, weekends: Sequence[Weekend], sessions: Sequence[str],
+               build: Callable[[Weekend, str, Event], Tables], tables: Sequence[Table]) -> Fetched:
+        """The tables of every complete session, those without rows left out, and a refusal for each other session."""
+        self._prepare()
+        fetched, kept, events = Fetched(), {table: [] for table in tables}, {}
+        for weekend in weekends:
+            for session in (name for name in sessions if name in weekend.session_names):
+                if (refusal := self._not_held(weekend, session)) is not None:
+                    fetched.refused.append(refusal)
+                    continue
+                if weekend.season not in events:
+                    events[weekend.season] = self._events(weekend.season, weekends)
+                event = events[weekend.season].get(weekend.key)
+                try:
+                    built = self._complete(build, weekend, session, event)
+                except (NotComplete, InvalidRows, UnknownEntrant) as problem:
+                    fetched.refused.append(self._refusal(weekend, session, problem))
+                    continue
+                for table, frame in built.items():
+                    kept[table].append(frame)
+        for table, frames in kept.items():
+            if filled := [frame for frame in frames if len(frame)]:
+                fetched.tables[table.qualified] = table.conform(pd.concat(filled, ignore_index=True))
+        return fetched
+
+    def _events(self, season: int, asked: Sequence[Weekend]) -> dict[str, Event]:
+        """FastF1's events of a season by our keys. One that an outage may have hidden is not taken for absent."""
+        known = {weekend.key: weekend for weekend in (*_weekends_of(season), *asked) if weekend.season == season}
+        self._meter.reset()
+        events = schedule.events_by_weekend(loading.load_schedule(season), list(known.values()))
+        if any(weekend.key not in events for weekend in asked if weekend.season == season):
+            self._meter.raise_failures(f"schedule of {season}")
+        return events
+
+    def _complete(self, build: Callable[[Weekend, str, Event], Tables], weekend: Weekend, session: str,
+                  event: Event | None) -> Tables:
+        """What `build` makes of a session, fit for the tables."""
+        if event is None:
+            raise NotComplete("FastF1's schedule does not list this weekend")
+        keys = {"weekend": weekend.key, "session": session}
+        return {table: table.conform(self._stamped(frame.assign(**keys), table))
+                for table, frame in build(weekend, session, event).items()}
+
+    def _practice(self, weekend: Weekend, session: str, event: Event) -> Tables:
+        loaded = self._timing(weekend, session, event)
+        who = rows.entries(loaded, weekend.season)
+        best = rows.practice(loaded, who)
+        check_drivers_once(best)
+        return {race.PRACTICE: best, **_session_tables(loaded, who)}
+
+    def _qualifying(self, weekend: Weekend, session: str, event: Event) -> Tables:
+        """The official sheet where there is one, with or without timing; else what timing gives."""
+        official = None
+        if session == "qualifying":  # jolpica has no sheets of sprint qualifyings
+            with contextlib.suppress(NotComplete):
+                official = jolpica.qualifying(self._sheet(weekend, session, event), weekend.season)
+                check_qualifying(official)
+        try:
+            loaded = self._timing(weekend, session, event)
+        except NotComplete:
+            if official is None:
+                raise
+            return {race.QUALIFYING: official}
+        who = rows.entries(loaded, weekend.season)
+        if official is None:
+            official = rows.qualifying(loaded, who)
+            check_qualifying(official)
+        return {race.QUALIFYING: official, **_session_tables(loaded, who)}
+
+    def _results(self, weekend: Weekend, session: str, event: Event) -> Tables:
+        order = self._classification(weekend, session, event).assign(version=1, result_status="official")
+        table = race.RESULTS if session == "race" else race.SPRINT_RESULTS
+        return {table: order.assign(content_hash=classification_hash(order))}
+
+    def _grid(self, weekend: Weekend, session: str, event: Event) -> Tables:
+        order = self._classification(weekend, session, event)
+        known = order["grid_status"].isin(("grid", "pit_lane")).any()
+        return {race.GRID: order if known else order.iloc[:0]}
+
+    def _classification(self, weekend: Weekend, session: str, event: Event) -> pd.DataFrame:
+        sheet = self._sheet(weekend, session, event)
+        order = jolpica.classification(sheet, weekend.season)
+        if (order["status"].eq("retired") & order["laps"].eq(0)).any():
+            with contextlib.suppress(NotComplete):  # without timing the sheet's word stands
+                absent = gates.never_started(self._timing(weekend, session, event))
+                order = jolpica.classification(sheet, weekend.season, absent)
+        check_classification(order)
+        return order
+
+    def _laps(self, weekend: Weekend, session: str, event: Event) -> Tables:
+        loaded = self._timing(weekend, session, event)
+        who = rows.entries(loaded, weekend.season)
+        tables = _session_tables(loaded, who)
+        if session == "sprint":
+            return tables
+        return {race.LAPS: tables.pop(race.SESSION_LAPS), race.PIT_STOPS: rows.pit_stops(loaded, who), **tables}
+
+    def _timing(self, weekend: Weekend, session: str, event: Event) -> Loaded:
+        """A session with complete timing, or `NotComplete`."""
+        name, fresh = fastf1_session_name(weekend, session), self._is_fresh(weekend, session)
+        loaded = loading.load_session(event, name, self._meter, fresh)
+        try:
+            gates.check_timing(loaded, session)
+        except NotComplete as lacks:
+            if fresh:
+                loading.forget_session(event, name)
+            raise NotComplete(f"{lacks}{self._meter.hint()}", lacks.retry) from lacks
+        return loaded
+
+    def _sheet(self, weekend: Weekend, session: str, event: Event) -> list[dict]:
+        race_day = schedule.session_starts(event)["race"].date()
+        return loading.ask(lambda: jolpica.sheet(weekend.season, int(event["RoundNumber"]), session, race_day),
+                           f"{session} sheet of {weekend.key}", self._meter, self._is_fresh(weekend, session))
+
+    def _not_held(self, weekend: Weekend, session: str) -> Refusal | None:
+        """A refusal that needs no request."""
+        if weekend.planned == "cancelled":
+            return Refusal(weekend.key, session, "the weekend was cancelled", expected=True)
+        start = _start(weekend, session)
+        if start > self._now():
+            return Refusal(weekend.key, session, f"has not been held yet (starts {start:%Y-%m-%d %H:%M} UTC)",
+                           retry=True)
+        if weekend.planned == "postponed":
+            return Refusal(weekend.key, session, "the weekend is postponed", retry=True)
+        return None
+
+    def _refusal(self, weekend: Weekend, session: str, problem: Exception) -> Refusal:
+        # A faulty sheet gets corrected; a name that we don't know needs a change of ours, waiting does not help.
+        may_come = problem.retry if isinstance(problem, NotComplete) else isinstance(problem, InvalidRows)
+        return Refusal(weekend.key, session, str(problem), retry=may_come and self._is_fresh(weekend, session))
+
+    def _is_fresh(self, weekend: Weekend, session: str) -> bool:
+        return self._now() - _start(weekend, session) < _FRESH
+
+    def _prepare(self) -> None:
+        loading.configure_cache(self._cache_dir)
+        meter_fastf1(self._meter)
+
+    def _stamped(self, frame: pd.DataFrame, table: Table) -> pd.DataFrame:
+        """The frame with its provenance, and the columns of the table only."""
+        import fastf1
+        stamps = {"source": self.name, "source_version": f"fastf1 {fastf1.__version__}", "fetched_at": self._now()}
+        return frame.assign(**stamps)[table.column_names]
+
+
+def _session_tables(loaded: Loaded, who: pd.DataFrame) -> Tables:
+    return {race.SESSION_LAPS: rows.laps(loaded, who), race.WEATHER: rows.weather(loaded),
+            race.RACE_CONTROL: rows.race_control(loaded)}
+
+
+def _start(weekend: Weekend, session: str) -> datetime:
+    return weekend.sessions.get(session, weekend.race_start)
+
+
+def _weekends_of(season: int) -> tuple[Weekend, ...]:
+    try:
+        return season_weekends(season)
+    except UnknownSeason:  # a season that begins before our calendar knows it
+        return ()

@@ -1,0 +1,48 @@
+"""A warehouse and resources of its own for each test, over the real f1db release."""
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from f1_pipelines.resources.checkpoints import Checkpoints
+from f1_pipelines.resources.compute import Compute
+from f1_pipelines.resources.race_data import Clock, RaceData
+from f1_pipelines.resources.warehouse import Warehouse
+
+
+@pytest.fixture
+def resources(tmp_path: Path, f1db_folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
+    monkeypatch.setenv("F1_WAREHOUSE", str(tmp_path / "f1.duckdb"))
+    return {
+        "warehouse": Warehouse(path=str(tmp_path / "f1.duckdb"), wait_s=5),
+        "race_data": RaceData(source="f1db", f1db_path=str(f1db_folder), f1db_folder=str(tmp_path),
+                              fastf1_cache=str(tmp_path / "fastf1")),
+        "clock": Clock(fixed="2026-08-22T06:00:00+00:00"),
+        "compute": Compute(device="cpu"),
+        "checkpoints": Checkpoints(path=str(tmp_path / "checkpoints")),
+    }
+
+
+@pytest.fixture
+def run(resources):
+    """Materialize assets and their checks for a weekend, or a range of them; returns Dagster's result."""
+    from f1_pipelines.definitions import defs
+
+    def materialize(*names: str, partition: str | None = None, until: str | None = None, raises: bool = False,
+                    run_config: dict | None = None) -> dg.ExecuteInProcessResult:
+        every = [*defs.assets, *defs.asset_checks]
+        tags = {"dagster/asset_partition_range_start": partition, "dagster/asset_partition_range_end": until}
+        return dg.materialize(
+            every, selection=dg.AssetSelection.assets(*names), resources=resources, raise_on_error=raises,
+            partition_key=None if until else partition, tags=tags if until else None, run_config=run_config)
+
+    return materialize
+
+
+@pytest.fixture
+def rows(resources):
+    """Rows of a query on the published warehouse."""
+    def query(sql: str) -> list[tuple]:
+        with resources["warehouse"].read() as connection:
+            return connection.execute(sql).fetchall()
+    return query

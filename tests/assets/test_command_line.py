@@ -1,0 +1,48 @@
+"""Dagster's own command line on a fresh home, as CI and newcomers use it."""
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from f1_pipelines.settings import PROJECT_ROOT
+
+pytestmark = pytest.mark.xdist_group("dagster-cli")
+
+
+@pytest.fixture
+def dagster(tmp_path: Path, f1db_folder: Path):
+    """`dagster asset materialize -m f1_pipelines.definitions` with its own home, warehouse and working directory."""
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "dagster.yaml").write_text((PROJECT_ROOT / "dagster.yaml").read_text())
+    environment = {**os.environ, "DAGSTER_HOME": str(home), "F1_SOURCE": "f1db", "F1_F1DB_PATH": str(f1db_folder),
+                   "F1_WAREHOUSE": str(tmp_path / "elsewhere" / "f1.duckdb")}
+
+    def materialize(*arguments: str, **changes: str) -> subprocess.CompletedProcess:
+        return subprocess.run(
+            [sys.executable, "-m", "dagster", "asset", "materialize", "-m", "f1_pipelines.definitions", *arguments],
+            cwd=tmp_path, env=environment | changes, capture_output=True, text=True, timeout=200)
+
+    materialize.f1 = lambda *arguments, **changes: subprocess.run(
+        [sys.executable, "-m", "f1_pipelines", *arguments], cwd=tmp_path, env=environment | changes,
+        capture_output=True, text=True, timeout=200)
+    return materialize
+
+
+def test_a_weekend_of_the_past_loads_on_a_fresh_home_twice(dagster):
+    for _ in range(2):
+        done = dagster("--select", "race_calendar,race_results", "--partition", "2024-sao-paulo")
+        assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    told = dagster.f1("query", "--format", "csv", "SELECT weekend, count(*) AS cars FROM race.results GROUP BY ALL")
+    assert told.stdout == "weekend,cars\n2024-sao-paulo,20\n"
+
+
+def test_an_unknown_weekend_and_a_failed_asset_are_not_exit_code_0(dagster):
+    unknown = dagster("--select", "race_results", "--partition", "2024-brazil")
+    assert unknown.returncode != 0
+    assert "2024-brazil" in unknown.stdout + unknown.stderr
+    failed = dagster("--select", "race_results", "--partition", "2026-abu-dhabi")
+    assert failed.returncode != 0
+    assert "nothing could be loaded from f1db: 2026-abu-dhabi race" in failed.stdout + failed.stderr

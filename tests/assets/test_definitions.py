@@ -1,0 +1,69 @@
+"""The graph as a reviewer sees it, and what loading it costs."""
+import subprocess
+import sys
+
+import dagster as dg
+
+from f1_pipelines.assets.partitions import race_weekends
+from f1_pipelines.definitions import defs
+from f1_pipelines.identity.weekends import known_weekends
+
+# asset: (what it depends on, its blocking checks, its other checks)
+GRAPH = {
+    "race_calendar": ([], ["keys_are_unique"], []),
+    "practice_results": (["race_calendar"], ["keys_are_unique"], []),
+    "qualifying_results": (["race_calendar"], ["keys_are_unique", "places_are_permutations"], []),
+    "race_results": (["race_calendar"], ["classifications_are_permutations", "grid_has_no_sentinels", "keys_are_unique",
+                                         "qualifying_covers_the_starters"], []),
+    "race_laps": (["race_calendar"], ["keys_are_unique"], ["laps_have_no_holes"]),
+    "ranking_features": (["practice_results", "qualifying_results", "race_results"],
+                         ["keys_are_unique", "no_feature_is_constant", "starters_have_features"],
+                         ["run_races_have_grid_and_qualifying"]),
+    "listnet_temperature": (["ranking_features"], [], []),
+    "pretrained_ranker": (["listnet_temperature", "ranking_features"], [], []),
+    "race_predictions": (["pretrained_ranker", "ranking_features"],
+                         ["keys_are_unique", "predictions_are_permutations"], []),
+    "ranking_evaluation": (["ranking_features"], ["no_result_is_too_good_to_be_true"], ["champion_beats_grid_order"]),
+}
+
+
+def test_the_graph_is_the_one_that_was_reviewed():
+    graph = defs.resolve_asset_graph()
+    found = {}
+    for key in graph.get_all_asset_keys():
+        node = graph.get(key)
+        checks = {True: [], False: []}
+        for check in sorted(node.check_keys, key=lambda c: c.name):
+            checks[graph.get(check).blocking].append(check.name)
+        parents = sorted(parent.to_user_string() for parent in node.parent_keys)
+        found[key.to_user_string()] = (parents, checks[True], checks[False])
+    assert found == GRAPH
+
+
+def test_every_asset_says_what_it_is():
+    for asset in defs.assets:
+        spec = next(iter(asset.specs))
+        assert spec.description and "One row per" in spec.description, spec.key
+        assert spec.owners and spec.kinds and spec.group_name != "default", spec.key
+        assert isinstance(spec.metadata["dagster/column_schema"], dg.TableSchema), spec.key
+
+
+def test_definitions_load_without_what_only_runs_need():
+    code = """
+        import sys
+        import f1_pipelines.definitions
+        heavy = {"torch", "transformers", "trl", "peft", "mlflow", "fastf1", "hyperopt", "sklearn", "matplotlib"}
+        print(sorted(heavy & set(sys.modules)))
+    """
+    told = subprocess.run([sys.executable, "-c", "\n".join(line.strip() for line in code.splitlines())],
+                          capture_output=True, text=True, check=True)
+    assert told.stdout.strip() == "[]"
+
+
+def test_definitions_hold_together():
+    dg.Definitions.validate_loadable(defs)
+
+
+def test_every_known_weekend_is_a_partition_in_race_order():
+    assert race_weekends.get_partition_keys() == [weekend.key for weekend in known_weekends()]
+    assert "2026-saudi-arabia" in race_weekends.get_partition_keys()

@@ -1,0 +1,97 @@
+"""Weekends that went wrong elsewhere."""
+import time
+
+import pandas as pd
+
+from f1_pipelines.evaluation.baselines import BASELINES
+from f1_pipelines.features.ranking import CORE_FEATURES, REFERENCE_FEATURES, as_known_at
+from f1_pipelines.tables.features import RANKING
+
+QUALIFYING = ["qualifying_position", "qualifying_time_s", "qualifying_gap_pct"]
+
+
+def test_all_seasons_are_built_in_seconds(real, build):
+    began = time.perf_counter()
+    build(real)
+    assert time.perf_counter() - began < 5
+
+
+def test_inputs_are_numbers_of_the_table_and_no_outcome_is_among_them():
+    types = {column.name: column.type for column in RANKING.columns}
+    assert {types[name] for name in (*CORE_FEATURES, *REFERENCE_FEATURES)} == {"DOUBLE"}
+
+
+def test_two_grands_prix_of_one_name_do_not_meet(line_ups):
+    last_year, to_come = line_ups.of("2025-spain"), line_ups.of("2026-spain")
+    assert last_year.loc["oscar-piastri", "qualifying_position"] == 1
+    assert to_come["stage"].eq("entry").all()
+    assert to_come[[*QUALIFYING, "grid_position", "practice_pace_s"]].isna().all(axis=None)
+    assert line_ups.of("2026-barcelona-catalunya")["grid_position"].notna().all()
+
+
+def test_a_weekend_is_predicted_from_its_first_practice(line_ups):
+    cars = line_ups.of("2026-netherlands")
+    assert len(cars) == 22
+    assert cars["stage"].eq("practice").all()
+    assert cars["entered"].all()
+    assert cars.loc["liam-lawson", "constructor"] == "red-bull"  # he drove for racing-bulls a race before
+    assert cars.loc["yuki-tsunoda", "constructor"] == "racing-bulls"
+    assert "isack-hadjar" not in cars.index
+    assert cars["practice_1_gap_pct"].notna().all()
+    assert cars[[*QUALIFYING, "grid_position", "practice_2_gap_pct"]].isna().all(axis=None)
+    for baseline in BASELINES:
+        assert len(baseline.scores(cars.reset_index())) == 22
+
+
+def test_weekends_without_sessions_have_the_last_entry_of_the_season(line_ups):
+    assert set(line_ups.of("2026-italy").index) == set(line_ups.of("2026-hungary").index)
+
+
+def test_cancelled_weekends_have_no_rows(real, real_features):
+    calendar = real["calendar"]
+    cancelled = set(calendar.loc[calendar["state"] == "cancelled", "weekend"])
+    assert cancelled
+    assert not cancelled & set(real_features["weekend"])
+
+
+def test_who_was_replaced_after_practice_is_not_entered(real, line_ups):
+    for weekend, replaced, substitute in (("2021-netherlands", "kimi-raikkonen", "robert-kubica"),
+                                          ("2024-saudi-arabia", "carlos-sainz-jr", "oliver-bearman")):
+        practised = real["practice"].query("weekend == @weekend")["driver"]
+        assert {replaced, substitute} <= set(practised)
+        assert replaced not in line_ups.of(weekend).index
+        assert line_ups.of(weekend).loc[substitute, "entered"]
+
+
+def test_who_did_not_start_keeps_his_row_but_does_not_take_part(line_ups):
+    crashed = line_ups.of("2023-singapore").loc["lance-stroll"]  # in qualifying; he never was on the grid
+    assert not crashed["entered"]
+    assert crashed["qualifying_position"] == 20
+    assert not line_ups.of("2024-australia").loc["logan-sargeant", "entered"]  # gave up his car after practice
+    assert line_ups.of("2024-australia")["entered"].sum() == 19
+
+
+def test_fields_of_any_size_fill_the_scale(real_features):
+    starters = real_features[real_features["entered"]].groupby("weekend").size()
+    assert {18, 19, 20, 22} <= set(starters[starters.index.isin(
+        real_features.loc[real_features["stage"] == "grid", "weekend"])])
+    known = real_features[real_features["stage"] == "grid"].groupby("weekend")["grid_place"]
+    assert (known.min() == 0).all()
+    assert (known.max() == 1).all()
+
+
+def test_a_renamed_team_keeps_its_form_and_a_new_one_has_none(line_ups):
+    assert line_ups.of("2026-australia").loc["nico-hulkenberg", "constructor"] == "audi"
+    assert line_ups.of("2026-australia").loc["nico-hulkenberg", "constructor_finish_form"] > 0.5
+    new = line_ups.of("2026-australia").loc["sergio-perez"]
+    assert new[["constructor_finish_form", "constructor_dnf_rate"]].isna().all()
+    assert pd.notna(new["driver_finish_form"])  # his own, of two years before, stays
+
+
+def test_an_earlier_stage_hides_what_came_later(real_features):
+    on_friday = as_known_at(real_features, "practice").set_index("weekend").loc["2024-monaco"]
+    assert on_friday["stage"].eq("practice").all()
+    assert on_friday[[*QUALIFYING, "grid_place", "out_of_position_places"]].isna().all(axis=None)
+    assert on_friday[["practice_place", "driver_finish_form"]].notna().all(axis=None)
+    assert as_known_at(real_features, "grid").equals(real_features)
+    assert RANKING.conform(as_known_at(real_features, "entry"))["stage"].eq("entry").all()

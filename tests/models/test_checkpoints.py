@@ -1,0 +1,93 @@
+"""A checkpoint comes back as it was, or not at all and with a sentence that says why."""
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from f1_pipelines.models import checkpoints
+from f1_pipelines.models.checkpoints import CheckpointError, load_checkpoint, save_checkpoint, stored_checkpoints
+from f1_pipelines.models.config import F1NET, RANKER
+from f1_pipelines.models.training import train
+
+
+@pytest.fixture(scope="module", params=[RANKER, F1NET], ids=lambda config: config.model)
+def trained(request, seasons):
+    return train(seasons, replace(request.param, epochs=2, seasons=None))[0]
+
+
+@pytest.fixture
+def stored(trained, tmp_path):
+    return save_checkpoint(trained, tmp_path / "checkpoints", kind="pretrained", data_version="data-1",
+                           metrics={"spearman": 0.67})
+
+
+def test_a_checkpoint_comes_back_with_the_same_scores(stored, trained, seasons):
+    back = load_checkpoint(stored.path)
+    np.testing.assert_array_equal(back.trained.scores(seasons), trained.scores(seasons))
+    assert replace(back.trained, model=None) == replace(trained, model=None)
+    assert (back.id, back.meta) == (stored.id, stored.meta)
+    assert stored_checkpoints(stored.path.parent) == [stored.path]
+    assert sorted(path.name for path in stored.path.iterdir()) == ["meta.json", "model.safetensors"]
+
+
+def test_meta_says_what_it_is(stored, trained):
+    meta = json.loads((stored.path / "meta.json").read_text())
+    assert meta["model"] == trained.config.model and meta["kind"] == "pretrained" and meta["parent"] is None
+    assert meta["features"] == list(trained.config.features) and meta["drivers"] == list(trained.drivers.names)
+    assert meta["trained_through"] == "2024-race-11" and meta["data_version"] == "data-1"
+    assert meta["metrics"] == {"spearman": 0.67} and set(meta["code_version"]) == {"f1-pipelines", "torch"}
+    assert meta["created_at"].endswith("+00:00")
+    if trained.config.model == "f1net_reference":
+        assert meta["standardisation"]["grid_position"]["spread"] > 0
+
+
+def test_the_id_is_the_content(stored, trained):
+    folder = stored.path.parent
+    again = save_checkpoint(trained, folder, kind="pretrained", data_version="data-1", metrics={"spearman": 0.1})
+    assert again.id == stored.id and again.meta == stored.meta, "an intact checkpoint is left as it is"
+    others = [save_checkpoint(trained, folder, kind="ewc", data_version="data-1", parent=stored.id),
+              save_checkpoint(trained, folder, kind="pretrained", data_version="data-2")]
+    assert len({stored.id, *(other.id for other in others)}) == 3
+
+
+@pytest.mark.parametrize(("harm", "sentence"), [
+    (lambda path: (path / "model.safetensors").unlink(), "model.safetensors is not there"),
+    (lambda path: (path / "meta.json").unlink(), "meta.json is not there"),
+    (lambda path: (path / "meta.json").write_text('{"kind": '), "can't be read"),
+    (lambda path: (path / "meta.json").write_text("[]"), "damaged"),
+    (lambda path: (path / "model.safetensors").write_bytes((path / "model.safetensors").read_bytes()[:-9]), "damaged"),
+    (lambda path: rewrite(path, feature_version="0"), "features of version 0"),
+    (lambda path: rewrite(path, sizes={"inputs": 1}), "does not fit"),
+    (lambda path: rewrite(path, sizes={"wheels": 4}), "does not fit"),
+])
+def test_a_checkpoint_that_can_not_be_used_says_why(stored, trained, harm, sentence):
+    harm(stored.path)
+    with pytest.raises(CheckpointError, match=sentence) as caught:
+        load_checkpoint(stored.path)
+    assert str(caught.value).startswith(str(stored.path)) and "again" in str(caught.value)
+    if sentence == "damaged":
+        save_checkpoint(trained, stored.path.parent, kind="pretrained", data_version="data-1")
+        load_checkpoint(stored.path)
+
+
+def rewrite(path, **changes):
+    meta = json.loads((path / "meta.json").read_text())
+    (path / "meta.json").write_text(json.dumps(meta | changes))
+
+
+def test_a_save_that_is_killed_leaves_nothing_that_is_picked_up(trained, tmp_path, monkeypatch):
+    def killed(path, content):
+        path.write_bytes(content[:100])
+        if path.name == "meta.json":
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(checkpoints, "_write", killed)
+    monkeypatch.setattr(checkpoints.shutil, "rmtree", lambda *args, **kwargs: None)  # a killed process tidies nothing
+    with pytest.raises(KeyboardInterrupt):
+        save_checkpoint(trained, tmp_path, kind="pretrained", data_version="data-1")
+    assert [path.name[0] for path in tmp_path.iterdir()] == ["."]
+    assert stored_checkpoints(tmp_path) == []
+    monkeypatch.undo()
+    saved = save_checkpoint(trained, tmp_path, kind="pretrained", data_version="data-1")
+    assert stored_checkpoints(tmp_path) == [saved.path]

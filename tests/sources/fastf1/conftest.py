@@ -1,0 +1,52 @@
+"""FastF1 answers from the frozen recordings in `shared/`; nothing here touches the network."""
+import sys
+from datetime import UTC, datetime
+
+import pytest
+
+from f1_pipelines.sources.fastf1_source import FastF1Source, loading
+from f1_pipelines.sources.rate_budget import RateBudget
+
+NOW = datetime(2026, 11, 29, 12, tzinfo=UTC)
+
+
+@pytest.fixture(scope="session")
+def source_at(tmp_path_factory):
+    """Makes a source at a given instant, by default one that leaves FastF1's cache as a replay configured it."""
+    def make(now=NOW, cache_dir=None, **budget):
+        ledger = tmp_path_factory.mktemp("budget") / "requests.sqlite"
+        return FastF1Source(cache_dir, lambda: now, RateBudget(ledger, **budget))
+
+    return make
+
+
+@pytest.fixture(scope="module")
+def replay_tool(shared):
+    if not (shared / "data" / "fastf1-http").is_dir():
+        pytest.skip("no recorded FastF1 answers: set F1_SHARED to the folder that holds data/fastf1-http")
+    sys.path.insert(0, str(shared / "tools"))
+    yield pytest.importorskip("fastf1_replay")
+    sys.path.remove(str(shared / "tools"))
+
+
+@pytest.fixture(scope="module")
+def replay(replay_tool, tmp_path_factory):
+    with replay_tool.install(tmp_path_factory.mktemp("fastf1")) as installed:
+        yield installed
+
+
+@pytest.fixture(scope="module")
+def source(replay, source_at):
+    return source_at()
+
+
+@pytest.fixture
+def fastf1_left_as_it_was(monkeypatch):
+    """For tests without a replay: whatever they configure in FastF1 is undone."""
+    from fastf1.req import Cache
+    for name in ("_CACHE_DIR", "_requests_session_cached"):
+        monkeypatch.setattr(Cache, name, None)
+    sessions = type(Cache._requests_session)
+    monkeypatch.setattr(Cache, "_requests_session", sessions())
+    monkeypatch.setattr(sessions, "_RATE_LIMITS", {})  # a quarter of a second per request to loopback
+    monkeypatch.setattr(loading, "_configured", None)

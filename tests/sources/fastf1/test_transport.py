@@ -1,0 +1,181 @@
+"""Failing servers, played by one on loopback: nothing of theirs is taken for an answer."""
+import subprocess
+import sys
+import threading
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+import requests
+
+from f1_pipelines.identity.weekends import weekend
+from f1_pipelines.sources.base import SourceUnavailable
+from f1_pipelines.sources.fastf1_source.transport import retry_after_s
+
+pytestmark = pytest.mark.xdist_group("fastf1-1")
+SCHEDULE = "https://raw.githubusercontent.com/theOehrly/f1schedule/master/schedule_2023.json"
+EMPTY_SHEET = (b'{"MRData": {"limit": "30", "offset": "0", "total": "0", "RaceTable": {"season": "2023", '
+               b'"round": "1", "Races": []}}}')
+
+
+@contextmanager
+def loopback(answers):
+    """A server that gives `answers[part of the path]` as (status, headers, body), else 404; and what was asked."""
+    asked = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            asked.append(self.path)
+            status, headers, body = next((answer for part, answer in answers.items() if part in self.path),
+                                         (404, {}, b""))
+            self.send_response(status)
+            for name, value in {**headers, "Content-Length": str(len(body))}.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_):
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}", asked
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+POINT_FASTF1_AT = """
+import fastf1.events, fastf1._api, fastf1.ergast.interface
+fastf1.events._SCHEDULE_BASE_URL = f"{url}/schedule/"
+fastf1._api.base_url = fastf1._api.base_url_mirror = f"{url}/timing"
+fastf1.ergast.interface.BASE_URL = f"{url}/ergast"
+"""
+
+
+@pytest.fixture
+def fastf1_at(fastf1_left_as_it_was, monkeypatch):
+    """Points all of FastF1's servers at one URL."""
+    import fastf1._api
+    import fastf1.ergast.interface
+    import fastf1.events
+    for module, name in ((fastf1.events, "_SCHEDULE_BASE_URL"), (fastf1._api, "base_url"),
+                         (fastf1._api, "base_url_mirror"), (fastf1.ergast.interface, "BASE_URL")):
+        monkeypatch.setattr(module, name, getattr(module, name))
+    return lambda url: exec(POINT_FASTF1_AT, {"url": url})
+
+
+@pytest.fixture(scope="module")
+def schedule_2023(replay_tool):
+    adapter = replay_tool.ReplayAdapter()
+    return 200, {}, adapter.send(requests.Request("GET", SCHEDULE).prepare()).content
+
+
+@pytest.fixture
+def source(source_at, tmp_path):
+    return source_at(cache_dir=tmp_path / "cache", min_interval_s=0.0)
+
+
+@pytest.mark.parametrize(("status", "headers", "reason"), [
+    (429, {"Retry-After": "77"}, "answered 429 .* left alone for 77 s"),
+    (504, {"Content-Type": "text/html"}, "504|Gateway"), (500, {}, "500|Server Error")])
+def test_an_error_of_jolpica_is_no_empty_sheet(fastf1_at, source, schedule_2023, status, headers, reason):
+    with loopback({"schedule_2023": schedule_2023, "/ergast/": (status, headers, b"<html>")}) as (url, asked):
+        fastf1_at(url)
+        with pytest.raises(SourceUnavailable, match=reason):
+            source.results([weekend("2023-bahrain")])
+        if status == 429:  # nobody asks again before the time has come
+            before = len(asked)
+            with pytest.raises(SourceUnavailable, match="is spent"):
+                source.results([weekend("2023-bahrain")])
+            assert len(asked) == before
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_an_outage_of_the_timing_is_not_taken_for_a_missing_feed(fastf1_at, source, schedule_2023, status):
+    with loopback({"schedule_2023": schedule_2023, "/timing/": (status, {}, b""),
+                   "/ergast/": (200, {}, EMPTY_SHEET)}) as (url, _):
+        fastf1_at(url)
+        with pytest.raises(SourceUnavailable, match=str(status)):
+            source.laps([weekend("2023-bahrain")])
+
+
+@pytest.mark.parametrize(("status", "hint"), [(403, True), (404, False)])
+def test_what_the_timing_does_not_have_is_refused(fastf1_at, source, schedule_2023, status, hint, monkeypatch):
+    monkeypatch.setenv("F1_PASSWORD", "not to be shown")
+    with loopback({"schedule_2023": schedule_2023, "/timing/": (status, {}, b""),
+                   "/ergast/": (200, {}, EMPTY_SHEET)}) as (url, _):
+        fastf1_at(url)
+        [refusal] = source.laps([weekend("2023-bahrain")]).refused
+    assert "TimingData missing" in refusal.reason
+    assert ("F1_USERNAME and F1_PASSWORD" in refusal.reason) == hint
+    assert "not to be shown" not in refusal.reason
+
+
+def test_a_sheet_that_is_not_out_is_asked_for_anew(fastf1_at, source_at, tmp_path, schedule_2023):
+    """FastF1 keeps an answer for twelve hours; an empty one of race day must not stand for the official one."""
+    source = source_at(now=datetime(2023, 3, 5, 20, tzinfo=UTC), cache_dir=tmp_path / "cache", min_interval_s=0.0)
+    with loopback({"schedule_2023": schedule_2023, "/ergast/": (200, {}, EMPTY_SHEET)}) as (url, asked):
+        fastf1_at(url)
+        for _ in range(2):
+            [refusal] = source.results([weekend("2023-bahrain")]).refused
+            assert "not there yet" in refusal.reason
+            assert refusal.retry
+        assert sum("results" in path for path in asked) == 2
+        assert sum("schedule" in path for path in asked) == 1
+
+
+def test_no_network(fastf1_at, source):
+    fastf1_at("http://127.0.0.1:9")
+    with pytest.raises(SourceUnavailable, match="schedule of 2023"):
+        source.results([weekend("2023-bahrain")])
+
+
+def test_no_network_after_the_schedule(fastf1_at, source, schedule_2023):
+    with loopback({"schedule_2023": schedule_2023}) as (url, _):
+        fastf1_at(url)
+        source.calendar([2023])
+    with pytest.raises(SourceUnavailable, match=r"could not be reached \(ConnectionError\)"):
+        source.laps([weekend("2023-bahrain")])
+
+
+def test_processes_that_meet_a_429_stop_together(schedule_2023, tmp_path):
+    code = """
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+url = sys.argv[1]
+""" + POINT_FASTF1_AT + """
+from f1_pipelines.identity.weekends import season_weekends
+from f1_pipelines.sources.base import SourceUnavailable
+from f1_pipelines.sources.fastf1_source import FastF1Source
+from f1_pipelines.sources.rate_budget import RateBudget
+budget = RateBudget(Path(sys.argv[2]) / "requests.sqlite", max_wait_s=2)
+source = FastF1Source(Path(sys.argv[2]) / sys.argv[3], lambda: datetime(2026, 11, 29, tzinfo=UTC), budget)
+for weekend in season_weekends(2023)[:3]:
+    try:
+        print(source.results([weekend]))
+    except SourceUnavailable as reason:
+        print("unavailable")
+"""
+    with loopback({"schedule_2023": schedule_2023, "/ergast/": (429, {"Retry-After": "3600"}, b"")}) as (url, asked):
+        running = [subprocess.Popen([sys.executable, "-c", code, url, str(tmp_path), name], stdout=subprocess.PIPE,
+                                    text=True) for name in ("one", "two")]
+        said = [process.communicate(timeout=120)[0].split() for process in running]
+    assert said == [["unavailable"] * 3] * 2
+    assert sum("ergast" in path for path in asked) <= 2  # at most one call each was under way
+
+
+def test_retry_after():
+    def said(**headers):
+        response = requests.Response()
+        response.headers.update({name.replace("_", "-"): value for name, value in headers.items()})
+        return retry_after_s(response)
+
+    assert said(Retry_After="12") == 12
+    assert said(Retry_After="Sun, 05 Mar 2023 15:01:30 GMT", Date="Sun, 05 Mar 2023 15:00:00 GMT") == 90
+    assert said() == said(Retry_After="soon") == 300

@@ -1,0 +1,74 @@
+"""The embedded calendar overlaid with what a source says: nothing is lost, states follow clock and results."""
+from datetime import UTC, datetime
+
+import pandas as pd
+import pytest
+
+from f1_pipelines.identity.weekends import known_weekends, season_weekends, write_refreshed
+from f1_pipelines.sources.calendar import calendar_rows, moved_starts, overlay, to_weekends, with_states
+
+NOW = datetime(2026, 4, 12, 18, 0, tzinfo=UTC)
+
+
+@pytest.fixture
+def known() -> pd.DataFrame:
+    return calendar_rows(season_weekends(2026), NOW)
+
+
+def states(calendar: pd.DataFrame, finished: set[str], now: datetime) -> dict[str, str]:
+    return with_states(calendar, finished, now).set_index("weekend")["state"].to_dict()
+
+
+def test_a_cancelled_weekend_stays_and_stays_cancelled(known):
+    """Saudi Arabia 2026 was on the calendar for 19 April and was not run."""
+    told = states(known, set(), datetime(2026, 4, 19, 18, 0, tzinfo=UTC))
+    assert told["2026-saudi-arabia"] == "cancelled"
+    assert pd.isna(known.set_index("weekend").loc["2026-saudi-arabia", "round"])
+
+
+def test_a_race_is_done_by_its_results_never_by_the_clock(known):
+    finish = datetime(2026, 3, 8, 8, 0, tzinfo=UTC)
+    before, during = datetime(2026, 3, 1, tzinfo=UTC), datetime(2026, 3, 8, 5, 0, tzinfo=UTC)
+    assert states(known, set(), before)["2026-australia"] == "upcoming"
+    assert states(known, set(), during)["2026-australia"] == "live"
+    assert states(known, set(), finish.replace(hour=9))["2026-australia"] == "overdue"
+    assert states(known, {"2026-australia"}, finish)["2026-australia"] == "done"
+
+
+def test_a_shorter_schedule_removes_nothing(known):
+    merged = overlay(known, known.tail(3))
+    assert set(merged["weekend"]) == set(known["weekend"])
+
+
+def test_a_moved_start_is_taken_and_told(known):
+    """São Paulo 2024: qualifying to Sunday morning, the race 90 minutes earlier, published the evening before."""
+    monday = pd.Timestamp("2026-06-08T13:00Z")
+    moved = known.assign(race_start=known["race_start"].mask(known["weekend"] == "2026-monaco", monday))
+    assert overlay(known, moved).set_index("weekend").loc["2026-monaco", "race_start"] == monday
+    assert [line.split(":")[0] for line in moved_starts(known, moved)] == ["2026-monaco"]
+
+
+def test_a_weekend_that_only_the_source_knows_is_added_and_becomes_known(known, tmp_path):
+    rwanda = known[known["weekend"] == "2026-qatar"].assign(
+        weekend="2026-rwanda", round=24, event_name="Rwanda Grand Prix", circuit="bugesera", layout="bugesera-1",
+        race_start=pd.Timestamp("2026-12-13T13:00Z"))
+    merged = overlay(known, rwanda)
+    file = tmp_path / "calendar.csv"
+    write_refreshed(file, to_weekends(merged))
+    assert [w.key for w in known_weekends(file)][-1] == "2026-rwanda"
+    assert len(known_weekends(file)) == len(known_weekends()) + 1
+
+
+def test_a_renumbered_round_keeps_its_key(known):
+    merged = overlay(known, known.assign(round=known["round"] + 1)).set_index("weekend")
+    assert merged.loc["2026-monaco", "round"] == known.set_index("weekend").loc["2026-monaco", "round"] + 1
+
+
+def test_a_changed_format_keeps_no_session_that_is_no_longer_held(known):
+    """Zandvoort as a conventional weekend turned into a sprint: second and third practice go."""
+    told = known[known["weekend"] == "2026-monaco"].assign(format="sprint_qualifying", practice_2_start=pd.NaT,
+                                                           practice_3_start=pd.NaT)
+    row = overlay(known, told).set_index("weekend").loc["2026-monaco"]
+    assert pd.isna(row["practice_2_start"])
+    assert pd.isna(row["practice_3_start"])
+    assert [w.format for w in to_weekends(overlay(known, told)) if w.key == "2026-monaco"] == ["sprint_qualifying"]

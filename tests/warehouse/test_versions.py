@@ -1,0 +1,71 @@
+"""Every classification that was ever told stays; the right one is current."""
+import pandas as pd
+import pytest
+
+from f1_pipelines.sources.classification import classification_hash
+from f1_pipelines.tables.catalog import BY_NAME
+from f1_pipelines.warehouse.database import WarehouseFile
+from f1_pipelines.warehouse.replace import add_versions
+
+RESULTS = BY_NAME["race.results"]
+
+
+def sheet(order: str, result_status: str = "official", source: str = "fastf1") -> pd.DataFrame:
+    """A classification of 2023-italy in the order of the letters."""
+    places = range(1, len(order) + 1)
+    rows = pd.DataFrame({
+        "weekend": "2023-italy", "driver": list(order), "version": 1, "constructor": "team", "car_number": 1,
+        "grid_position": places, "grid_status": "grid", "official_order": places, "finish_position": places,
+        "classified": True, "status": "finished", "status_text": None, "points": 0.0, "laps": 51, "race_time_s": None,
+        "gap_s": None, "gap_laps": None, "fastest_lap_s": None, "result_status": result_status, "source": source,
+        "source_version": "test", "fetched_at": pd.Timestamp("2023-09-03T15:00Z")})
+    return rows.assign(content_hash=classification_hash(rows))
+
+
+@pytest.fixture
+def tell(tmp_path):
+    """Stores sheets one after the other; returns (current order, its version, all versions with their status)."""
+    warehouse = WarehouseFile(tmp_path / "f1.duckdb")
+
+    def store(*sheets: pd.DataFrame) -> tuple[str, int, list[tuple[int, str]]]:
+        for told in sheets:
+            with warehouse.write("test") as connection:
+                add_versions(connection, RESULTS, told)
+        with warehouse.read() as connection:
+            current = connection.execute(
+                "SELECT string_agg(driver, '' ORDER BY official_order), any_value(version) FROM race.current_results"
+            ).fetchone()
+            versions = connection.execute(
+                "SELECT DISTINCT version, result_status FROM race.results ORDER BY version").fetchall()
+        return *current, versions
+    return store
+
+
+def test_the_same_sheet_twice_is_one_version(tell):
+    assert tell(sheet("abc"), sheet("abc"), sheet("abc", source="f1db")) == ("abc", 1, [(1, "official")])
+
+
+def test_official_replaces_provisional_even_when_it_says_the_same(tell):
+    assert tell(sheet("abc", "provisional"), sheet("abc")) == ("abc", 2, [(1, "provisional"), (2, "official")])
+
+
+def test_a_penalty_after_the_race_is_the_official_order_and_the_first_one_stays(tell):
+    order, version, versions = tell(sheet("abcd", "provisional"), sheet("acbd"))
+    assert (order, version) == ("acbd", 2)
+    assert versions == [(1, "provisional"), (2, "official")]
+
+
+def test_a_change_to_an_official_sheet_is_amended(tell):
+    assert tell(sheet("abc"), sheet("bac")) == ("bac", 2, [(1, "official"), (2, "amended")])
+
+
+def test_an_amendment_taken_back_is_a_version_of_its_own(tell):
+    order, version, versions = tell(sheet("abc"), sheet("bac"), sheet("abc"))
+    assert (order, version) == ("abc", 3)
+    assert versions[-1] == (3, "amended")
+
+
+def test_a_provisional_sheet_that_comes_late_is_not_current(tell):
+    assert tell(sheet("bac"), sheet("abc", "provisional"))[:2] == ("bac", 1)
+    # ... and the official one told again is still the same version
+    assert tell(sheet("bac"))[:2] == ("bac", 1)
