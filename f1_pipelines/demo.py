@@ -9,10 +9,12 @@ import time
 import click
 
 from f1_pipelines.identity.weekends import known_weekends
+from f1_pipelines.predict import next_weekend
 from f1_pipelines.settings import PROJECT_ROOT, settings
+from f1_pipelines.warehouse.database import WarehouseFile
 
 _TABLE = PROJECT_ROOT / "warehouse" / "queries" / "ranking_table.sql"
-FLOW = ("race_calendar", "practice_results", "qualifying_results", "race_results", "ranking_features",
+FLOW = ("practice_results", "qualifying_results", "race_results", "ranking_features",
         "listnet_temperature", "pretrained_ranker", "race_predictions", "ranking_evaluation")
 
 
@@ -25,9 +27,13 @@ def run() -> None:
     told = settings()
     source = told.f1_source + (f" ({told.f1_f1db_path})" if told.f1_f1db_path else "")
     click.echo(f"Race weekends from {source} into {told.f1_warehouse}\n")
-    weekends = known_weekends(told.calendar_path)
+    weekends = [weekend.key for weekend in known_weekends(told.calendar_path)]
     start = time.monotonic()
-    materialize(",".join(FLOW), f"{weekends[0].key}...{weekends[-1].key}")
+    materialize("race_calendar", f"{weekends[0]}...{weekends[-1]}")
+    # Weekends that are far ahead have nothing to load: a range over them would mark them as materialized all the same.
+    with WarehouseFile(told.f1_warehouse).read() as connection:
+        upcoming = next_weekend(connection)
+    materialize(",".join(FLOW), f"{weekends[0]}...{upcoming}")
     click.echo(f"\nMaterialized in {time.monotonic() - start:.0f} s.\n")
     _f1("query", "--file", str(_TABLE))
     click.echo("")

@@ -82,6 +82,7 @@ def _source(told: Settings) -> str:
 
 def _warehouse(told: Settings) -> str:
     warehouse = WarehouseFile(told.f1_warehouse)
+    warehouse.check()
     with warehouse.read() as connection:
         ((races,),) = connection.execute("SELECT count(DISTINCT weekend) FROM race.results").fetchall()
     if warehouse.path.exists() and warehouse.path.stat().st_mtime - warehouse.published_path.stat().st_mtime > 60:

@@ -88,7 +88,7 @@ def predict_stored(weekend: str) -> Told:
     from f1_pipelines.models.checkpoints import load_checkpoint
 
     with WarehouseFile(settings().f1_warehouse).read() as connection:
-        key = _next_weekend(connection) if weekend == "next" else known_weekend(weekend, settings().calendar_path).key
+        key = next_weekend(connection) if weekend == "next" else known_weekend(weekend, settings().calendar_path).key
         checkpoint, folder = promoted_checkpoint(connection)
         history = read_history(connection)
     if known_weekend(key, settings().calendar_path).planned == "cancelled":
@@ -103,9 +103,13 @@ def predict_stored(weekend: str) -> Told:
     return _for_people(key, rows, history.calendar)
 
 
-def _next_weekend(connection: duckdb.DuckDBPyConnection) -> str:
-    found = connection.execute("SELECT weekend FROM race.calendar WHERE state IN ('upcoming', 'live', 'overdue') "
-                               "ORDER BY race_start LIMIT 1").fetchall()
+def next_weekend(connection: duckdb.DuckDBPyConnection) -> str:
+    """Key of the first weekend after the last one that is done."""
+    found = connection.execute("""
+        SELECT weekend FROM race.calendar
+        WHERE state IN ('upcoming', 'live', 'overdue')
+          AND race_start > (SELECT coalesce(max(race_start) FILTER (state = 'done'), '-infinity') FROM race.calendar)
+        ORDER BY race_start LIMIT 1""").fetchall()
     if not found:
         raise NothingToPredict("the calendar holds no weekend without results; refresh it by materializing "
                                "race_calendar for a weekend of the season")

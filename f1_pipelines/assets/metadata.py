@@ -31,6 +31,25 @@ def described(table: Table) -> dict[str, object]:
     return {"dagster/column_schema": column_schema(table), "dagster/table_name": table.qualified}
 
 
+def weekends_materialized(context: dg.AssetExecutionContext, rows: int, numbers: Mapping[str, object],
+                          pictures: Mapping[str, object]) -> dg.MaterializeResult:
+    """The result of a run over one weekend or a range of them.
+
+    Dagster stores the metadata of a range once for every weekend in it, so there the pictures go into one observation
+    and the row count is that of the range.
+
+    Args:
+        context: Of the asset.
+        rows: Rows written.
+        numbers: Small values.
+        pictures: Previews, lists and plots.
+    """
+    if len(context.partition_keys) == 1:
+        return dg.MaterializeResult(metadata={"dagster/partition_row_count": rows, **numbers, **pictures})
+    context.log_event(dg.AssetObservation(asset_key=context.asset_key, metadata={"rows_written": rows, **pictures}))
+    return dg.MaterializeResult(metadata={"rows_written_in_range": rows, **numbers})
+
+
 def preview(frame: pd.DataFrame, rows: int = 8) -> dg.MarkdownMetadataValue:
     """The first rows as a table; long texts and hashes cut."""
     shown = frame.head(rows).astype(object).map(lambda value: _short(value))

@@ -4,16 +4,16 @@ from collections.abc import Callable, Sequence
 import dagster as dg
 
 from f1_pipelines.assets.checks import keys_are_unique, no_rows_check
-from f1_pipelines.assets.metadata import bar_plot, described, listing, preview
+from f1_pipelines.assets.metadata import bar_plot, described, listing, preview, weekends_materialized
 from f1_pipelines.assets.partitions import race_weekends, weekends_of_run
-from f1_pipelines.identity.weekends import Weekend, known_weekends, write_refreshed
+from f1_pipelines.identity.weekends import Weekend, add_refreshed, known_weekends
 from f1_pipelines.resources.race_data import Clock, RaceData
 from f1_pipelines.resources.warehouse import Warehouse
 from f1_pipelines.settings import settings
 from f1_pipelines.sources.base import Fetched, RaceDataSource
-from f1_pipelines.sources.calendar import calendar_rows, moved_starts, overlay, to_weekends, with_states
+from f1_pipelines.sources.calendar import calendar_rows, moved_starts, news, overlay, with_states
 from f1_pipelines.tables import race
-from f1_pipelines.warehouse.ingest import store, stored_weekends
+from f1_pipelines.warehouse.ingest import store, stored_weekends, weekends_of
 from f1_pipelines.warehouse.replace import replace_slices
 
 _COMMON = {
@@ -49,12 +49,9 @@ def race_calendar(context: dg.AssetExecutionContext, warehouse: Warehouse, race_
         merged = with_states(merged, finished, clock.now())
         rows = merged[merged["weekend"].isin({weekend.key for weekend in asked} | set(added))]
         replace_slices(connection, race.CALENDAR, rows)
-    if added or moved:
-        others = [weekend for weekend in everything if weekend.season not in seasons]
-        write_refreshed(settings().calendar_path, [*others, *to_weekends(merged)])
-    return dg.MaterializeResult(metadata={
-        "dagster/partition_row_count": len(rows),
-        "states": rows["state"].value_counts().to_dict(),
+        if fresh := news(everything, merged, clock.now()):
+            add_refreshed(settings().calendar_path, fresh)
+    return weekends_materialized(context, len(rows), {"states": rows["state"].value_counts().to_dict()}, {
         "added": listing(added), "moved": listing(moved),
         "preview": preview(rows[["weekend", "round", "event_name", "layout", "format", "state", "race_start"]].tail(8)),
     })
@@ -118,21 +115,16 @@ def _ingest(context: dg.AssetExecutionContext, config: IngestConfig, warehouse: 
             written = store(connection, fetched, config.accept_fewer_rows)
     if faults:
         context.log.warning("%d sessions refused, the first: %s", len(faults), faults[0])
-    frames = list(fetched.tables.values())
-    main = frames[0] if frames else None
-    metadata: dict[str, object] = {
-        "dagster/partition_row_count": sum(written.values()),
-        "rows_by_table": written,
-        "source": source.name,
-        "sessions_refused": len(faults),
-        "refused": listing([str(refusal) for refusal in fetched.refused]),
-    }
+    pictures: dict[str, object] = {"refused": listing([str(refusal) for refusal in fetched.refused])}
+    main = next(iter(fetched.tables.values()), None)
     if main is not None and len(main):
-        metadata["preview"] = preview(main[[c for c in main.columns if c not in _PROVENANCE]])
-        if len(asked) > 1:
-            by_season = main["weekend"].str[:4].value_counts().sort_index()
-            metadata["rows_by_season"] = bar_plot(by_season.to_dict(), f"{name}: rows by season", "rows")
-    return dg.MaterializeResult(metadata=metadata)
+        pictures["preview"] = preview(main[[column for column in main.columns if column not in _PROVENANCE]])
+        by_season = main["weekend"].str[:4].value_counts().sort_index()
+        if len(by_season) > 1:
+            pictures["rows_by_season"] = bar_plot(by_season.to_dict(), f"{name}: rows by season", "rows")
+    return weekends_materialized(context, sum(written.values()), {
+        "rows_by_table": written, "weekends_with_rows": len(weekends_of(fetched)), "source": source.name,
+        "sessions_refused": len(faults)}, pictures)
 
 
 _PROVENANCE = ("content_hash", "source_version", "fetched_at")

@@ -7,7 +7,7 @@ import pandas as pd
 from pydantic import Field
 
 from f1_pipelines.assets.checks import keys_are_unique, no_rows_check
-from f1_pipelines.assets.metadata import described, interval_plot, line_plot, preview
+from f1_pipelines.assets.metadata import described, interval_plot, line_plot, preview, weekends_materialized
 from f1_pipelines.assets.partitions import race_weekends, weekends_of_run
 from f1_pipelines.assets.race_data import practice_results, qualifying_results, race_results
 from f1_pipelines.evaluation.targets import with_targets
@@ -48,14 +48,11 @@ def ranking_features(context: dg.AssetExecutionContext, warehouse: Warehouse) ->
     with warehouse.write(f"ranking_features {asked[-1].key}") as connection:
         # An entry list may shrink when a driver is replaced: that is news, not a loss.
         written = replace_slices(connection, RANKING, features, accept_fewer_rows=True)
-    return dg.MaterializeResult(metadata={
-        "dagster/partition_row_count": written,
-        "feature_version": FEATURE_VERSION,
-        "data_version": history.data_version,
+    return weekends_materialized(context, written, {
+        "feature_version": FEATURE_VERSION, "data_version": history.data_version,
         "stages": {str(k): int(v) for k, v in features.groupby("stage")["weekend"].nunique().items()},
         "share_missing": {name: round(float(features[name].isna().mean()), 3) for name in CORE_FEATURES},
-        "preview": preview(features[["weekend", "driver", "constructor", "stage", *CORE_FEATURES[:6]]]),
-    })
+    }, {"preview": preview(features[["weekend", "driver", "constructor", "stage", *CORE_FEATURES[:6]]])})
 
 
 class TemperatureConfig(dg.Config):
@@ -161,14 +158,12 @@ def race_predictions(context: dg.AssetExecutionContext, warehouse: Warehouse, cl
     with warehouse.write(f"race_predictions {asked[-1]}") as connection:
         replace_slices(connection, tables.PREDICTIONS, rows, accept_fewer_rows=True)
     judged = rows[rows["actual_position"].notna()]
-    return dg.MaterializeResult(metadata={
-        "dagster/partition_row_count": len(rows), "checkpoint": checkpoint,
-        "weekends": int(rows["weekend"].nunique()), "weekends_in_sample": int(
-            rows.loc[rows["in_sample"], "weekend"].nunique()),
+    return weekends_materialized(context, len(rows), {
+        "checkpoint": checkpoint, "weekends": int(rows["weekend"].nunique()),
+        "weekends_in_sample": int(rows.loc[rows["in_sample"], "weekend"].nunique()),
         "exact_matches": int(judged["exact_match"].sum()),
-        "preview": preview(rows.sort_values(["weekend", "predicted_position"])[
-            ["weekend", "predicted_position", "driver", "constructor", "score", "stage", "actual_position"]], 22),
-    })
+    }, {"preview": preview(rows.sort_values(["weekend", "predicted_position"])[
+        ["weekend", "predicted_position", "driver", "constructor", "score", "stage", "actual_position"]], 22)})
 
 
 @dg.asset(**_COMMON, kinds={"python", "pytorch", "duckdb"}, deps=[ranking_features], pool="gpu",

@@ -6,6 +6,7 @@ import os
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import date, datetime
 from pathlib import Path
 
@@ -81,6 +82,18 @@ def _row(weekend: Weekend) -> dict[str, object]:
     starts = {f"{name}_start": f"{start:%Y-%m-%dT%H:%M:%SZ}" for name, start in weekend.sessions.items()}
     plain = {name: getattr(weekend, name) for name in COLUMNS[1:9]}
     return {"weekend": weekend.key, **plain, "race_date_local": weekend.race_date_local, **starts}
+
+
+def add_refreshed(path: Path, weekends: Iterable[Weekend]) -> None:
+    """Put weekends into a refreshed calendar, in place of its rows of the same keys; it may not be there yet.
+
+    A row that keeps its place loses its round where that went to one of them: no two weekends share a number.
+    """
+    added = {weekend.key: weekend for weekend in weekends}
+    taken = {(weekend.season, weekend.round) for weekend in added.values()}
+    kept = [weekend for weekend in read_calendar(path) if weekend.key not in added] if path.exists() else []
+    write_refreshed(path, [*added.values(), *(
+        replace(weekend, round=None) if (weekend.season, weekend.round) in taken else weekend for weekend in kept)])
 
 
 def write_refreshed(path: Path, weekends: Iterable[Weekend]) -> None:

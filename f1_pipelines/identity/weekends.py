@@ -16,7 +16,7 @@ from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
-from f1_pipelines.identity.calendar_file import read_calendar, write_refreshed
+from f1_pipelines.identity.calendar_file import add_refreshed, read_calendar, write_refreshed
 from f1_pipelines.identity.circuits import UnknownCircuit, circuit_of
 from f1_pipelines.identity.weekend import (
     InvalidCalendar,
@@ -27,9 +27,9 @@ from f1_pipelines.identity.weekend import (
 )
 
 __all__ = [
-    "InvalidCalendar", "UnknownSeason", "UnknownSession", "UnknownWeekend", "Weekend", "fastf1_session_name",
-    "known_weekends", "refreshed_calendar_path", "season_weekends", "session_kind", "weekend", "weekend_of_round",
-    "write_refreshed",
+    "InvalidCalendar", "UnknownSeason", "UnknownSession", "UnknownWeekend", "Weekend", "add_refreshed",
+    "fastf1_session_name", "known_weekends", "refreshed_calendar_path", "season_weekends", "session_kind", "weekend",
+    "weekend_of_round", "write_refreshed",
 ]
 
 _EMBEDDED = Path(__file__).parent / "data" / "calendar.csv"

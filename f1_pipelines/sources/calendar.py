@@ -34,8 +34,8 @@ def calendar_rows(weekends: Sequence[Weekend], now: datetime) -> pd.DataFrame:
 def overlay(known: pd.DataFrame, told: pd.DataFrame) -> pd.DataFrame:
     """`known` with every value that the source tells, and the weekends that only the source has.
 
-    A weekend that the source leaves out stays as it is: a schedule that comes back shorter removes nothing. One that
-    we know as cancelled and the source schedules is on again.
+    A weekend that the source leaves out stays as it is, less its round where that is another's now: a schedule that
+    comes back shorter removes nothing. One that we know as cancelled and the source schedules is on again.
 
     Args:
         known: Rows of `race.calendar`.
@@ -43,6 +43,8 @@ def overlay(known: pd.DataFrame, told: pd.DataFrame) -> pd.DataFrame:
     """
     ours, theirs = known.set_index("weekend"), told.set_index("weekend")
     merged = theirs.combine_first(ours).reset_index()
+    left_out = ~merged["weekend"].isin(told["weekend"])
+    merged["round"] = merged["round"].mask(left_out & merged.duplicated(["season", "round"], keep=False))
     # A weekend whose format changed keeps no start of a session that it no longer holds.
     for session in SESSIONS:
         held = merged["format"].map(lambda name, session=session: session in SESSIONS_OF_FORMAT[name])
@@ -72,6 +74,21 @@ def moved_starts(known: pd.DataFrame, told: pd.DataFrame, by: timedelta = timede
     apart = both[(both["race_start"] - both["race_start_told"]).abs() > by]
     return [f"{row.weekend}: {row.race_start:%Y-%m-%d %H:%M} UTC here, {row.race_start_told:%Y-%m-%d %H:%M} UTC told"
             for row in apart.itertuples()]
+
+
+def news(known: Sequence[Weekend], calendar: pd.DataFrame, now: datetime) -> list[Weekend]:
+    """Weekends of the calendar that we did not know, and those still to be run that we knew otherwise.
+
+    A race that is over stays as it was reviewed: FastF1's schedule is an hour off around a change of the clocks.
+
+    Args:
+        known: Our weekends.
+        calendar: Rows of `race.calendar`, as `overlay` gives them.
+        now: The present instant, timezone-aware.
+    """
+    ours = {weekend.key: weekend for weekend in known}
+    return [weekend for weekend in to_weekends(calendar) if (before := ours.get(weekend.key)) is None
+            or (weekend != before and max(weekend.race_start, before.race_start) > now)]
 
 
 def to_weekends(rows: pd.DataFrame) -> list[Weekend]:

@@ -53,8 +53,6 @@ class F1dbRelease:
             with self._open(file_name) as handle:
                 # An empty field is f1db's only null: "NA" must stay what it says.
                 texts = pd.read_csv(handle, dtype="string", keep_default_na=False, na_values=[""], encoding="utf-8")
-        except KeyError:
-            raise SourceError(f"{self.path} lacks {file_name}; take a whole f1db CSV release (schema v6)") from None
         except (ValueError, zipfile.BadZipFile, EOFError) as problem:
             raise SourceError(f"{self.path}: {file_name} can't be read as CSV ({problem}); fetch the release again"
                               ) from problem
@@ -89,13 +87,16 @@ class F1dbRelease:
         if self.path.is_dir():
             file = self.path / file_name
             if not file.is_file():
-                raise KeyError(file_name)
+                raise self._lacks(file_name)
             return open(file, "rb")
         with zipfile.ZipFile(self.path) as archive:
             member = next((m for m in archive.namelist() if m.rsplit("/", 1)[-1] == file_name), None)
             if member is None:
-                raise KeyError(file_name)
+                raise self._lacks(file_name)
             return cast("IO[bytes]", archive.open(member))
+
+    def _lacks(self, file_name: str) -> SourceError:
+        return SourceError(f"{self.path} lacks {file_name}; take a whole f1db CSV release (schema v6)")
 
     def _check_zip(self) -> None:
         try:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
+from f1_pipelines.sources.base import SourceError
 from f1_pipelines.sources.classification import (
     classification_hash,
     classify_status,
@@ -25,7 +26,11 @@ def races(release: F1dbRelease) -> pd.DataFrame:
              "circuitLayoutId", "sprintRaceDate", *(f"{name}{part}" for name in _STARTS for part in ("Date", "Time"))]
     frame = release.read("races", {"id": "Int32", "year": "Int32", "round": "Int32", "laps": "Int32",
                                    **dict.fromkeys(texts, "string")})
-    return frame.assign(weekend=frame["year"].astype("string") + "-" + frame["grandPrixId"])
+    rows = frame.assign(weekend=frame["year"].astype("string") + "-" + frame["grandPrixId"])
+    twice = rows.loc[rows["id"].duplicated() | rows["weekend"].duplicated(), "weekend"]
+    if len(twice):
+        raise SourceError(f"f1db-races.csv has {', '.join(twice)} more than once; fetch the release again")
+    return rows
 
 
 def finished_weekends(release: F1dbRelease, calendar_rows: pd.DataFrame) -> pd.Series:
@@ -96,7 +101,8 @@ def results(release: F1dbRelease, calendar_rows: pd.DataFrame, session: str) -> 
                         for row in said.itertuples(index=False)], index=frame.index)
     grid_status = _grid_status(frame["gridPositionNumber"], frame["gridPositionText"]).where(
         started(status), "not_started")
-    slots = _slots_by_race(frame, frame["gridPositionNumber"], grid_status)
+    # Pit-lane starters get their slots by car number: the file is in the order of the result.
+    slots = _slots_by_race(frame.sort_values("driverNumber"), frame["gridPositionNumber"], grid_status)
     rows = _car_rows(frame, calendar_rows, session).assign(
         version=1, grid_position=slots, grid_status=grid_status, official_order=frame["positionDisplayOrder"],
         finish_position=frame["positionNumber"], classified=frame["positionNumber"].notna(), status=status,
@@ -106,7 +112,7 @@ def results(release: F1dbRelease, calendar_rows: pd.DataFrame, session: str) -> 
         gap_laps=frame["gapLaps"], fastest_lap_s=_fastest_laps(release, frame) if session == "race" else None,
         result_status="official")
     # Points are a fact of every official sheet: f1db leaves the field empty for none.
-    hashes = rows.groupby("weekend")[rows.columns.tolist()].apply(classification_hash)
+    hashes = {weekend: classification_hash(sheet) for weekend, sheet in rows.groupby("weekend")}
     return rows.assign(content_hash=rows["weekend"].map(hashes))
 
 

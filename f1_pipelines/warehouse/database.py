@@ -6,6 +6,7 @@ a copy, which is what everybody reads. So nobody's open shell stops a run, and n
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import time
 from collections.abc import Iterator
@@ -17,6 +18,9 @@ import duckdb
 from f1_pipelines.tables.catalog import SCHEMA_VERSION
 from f1_pipelines.warehouse.lock import WarehouseBusy, writer_lock
 from f1_pipelines.warehouse.migrate import WrongSchema, bring_up_to_date
+
+# How DuckDB says that another process has the file.
+_LOCKED = "Could not set lock"
 
 
 class WarehouseError(RuntimeError):
@@ -55,6 +59,20 @@ class WarehouseFile:
             connection.execute("SET TimeZone = 'UTC'")
             yield connection
 
+    def check(self) -> None:
+        """Open and close the file without changing it. It may be absent, and a writer may be at work.
+
+        Raises:
+            WarehouseError: It can't be opened, after a crash for example. The message has the command to recover.
+        """
+        if not self.path.exists():
+            return
+        try:
+            duckdb.connect(self.path, read_only=True).close()
+        except duckdb.Error as problem:
+            if _LOCKED not in str(problem):
+                raise WarehouseError(self._recovery_advice(problem)) from problem
+
     @contextmanager
     def write(self, purpose: str) -> Iterator[duckdb.DuckDBPyConnection]:
         """A connection in a transaction of its own: committed and published if the body ends well, else undone.
@@ -92,7 +110,7 @@ class WarehouseFile:
             try:
                 return duckdb.connect(self.path)
             except duckdb.IOException as problem:
-                if "Could not set lock" not in str(problem):
+                if _LOCKED not in str(problem):
                     raise WarehouseError(self._recovery_advice(problem)) from problem
                 if time.monotonic() > deadline:
                     raise WarehouseBusy(
@@ -104,11 +122,13 @@ class WarehouseFile:
                 raise WarehouseError(self._recovery_advice(problem)) from problem
 
     def _recovery_advice(self, problem: Exception) -> str:
+        broken = [path for path in (self.path, self.path.with_name(self.path.name + ".wal")) if path.exists()]
+        aside = " && ".join(shlex.join(["mv", str(path), f"{path}.broken"]) for path in broken)
         advice = f"{self.path} can't be opened: {_first_line(problem)}."
         if self.published_path.exists():
-            advice += (f" The last published copy is whole: keep the broken file and its .wal aside, then"
-                       f" `cp {self.published_path} {self.path}`.")
-        return advice
+            return (f"{advice} The last published copy is whole; keep what is broken aside and go on from there: "
+                    f"`{aside} && {shlex.join(['cp', str(self.published_path), str(self.path)])}`")
+        return f"{advice} Nothing was published from it yet; keep it aside, `{aside}`, and load the weekends again"
 
     def _publish(self) -> None:
         fresh = self.published_path.with_name(f".{self.published_path.name}.{os.getpid()}")

@@ -4,6 +4,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
+from f1_pipelines.definitions import defs
 from f1_pipelines.resources.checkpoints import Checkpoints
 from f1_pipelines.resources.compute import Compute
 from f1_pipelines.resources.race_data import Clock, RaceData
@@ -26,8 +27,6 @@ def resources(tmp_path: Path, f1db_folder: Path, monkeypatch: pytest.MonkeyPatch
 @pytest.fixture
 def run(resources):
     """Materialize assets and their checks for a weekend, or a range of them; returns Dagster's result."""
-    from f1_pipelines.definitions import defs
-
     def materialize(*names: str, partition: str | None = None, until: str | None = None, raises: bool = False,
                     run_config: dict | None = None) -> dg.ExecuteInProcessResult:
         every = [*defs.assets, *defs.asset_checks]

@@ -1,11 +1,12 @@
 """The embedded calendar overlaid with what a source says: nothing is lost, states follow clock and results."""
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 import pandas as pd
 import pytest
 
-from f1_pipelines.identity.weekends import known_weekends, season_weekends, write_refreshed
-from f1_pipelines.sources.calendar import calendar_rows, moved_starts, overlay, to_weekends, with_states
+from f1_pipelines.identity.weekends import add_refreshed, known_weekends, season_weekends, weekend, weekend_of_round
+from f1_pipelines.sources.calendar import calendar_rows, moved_starts, news, overlay, to_weekends, with_states
 
 NOW = datetime(2026, 4, 12, 18, 0, tzinfo=UTC)
 
@@ -24,6 +25,23 @@ def test_a_cancelled_weekend_stays_and_stays_cancelled(known):
     told = states(known, set(), datetime(2026, 4, 19, 18, 0, tzinfo=UTC))
     assert told["2026-saudi-arabia"] == "cancelled"
     assert pd.isna(known.set_index("weekend").loc["2026-saudi-arabia", "round"])
+
+
+def test_a_schedule_from_before_the_cancellation_makes_no_race_of_it(known):
+    """An old copy still lists it: it is overdue when its time has passed, and no session of it was ever held."""
+    saudi = known["weekend"] == "2026-saudi-arabia"
+    merged = overlay(known, known.assign(state=known["state"].mask(saudi, "upcoming")))
+    for hour, state in ((16, "upcoming"), (18, "live"), (22, "overdue")):
+        assert states(merged, set(), datetime(2026, 4, 19, hour, tzinfo=UTC))["2026-saudi-arabia"] == state
+
+
+def test_a_race_told_a_day_early_is_told_of_and_never_done():
+    """Las Vegas 2025 is on 23 November at 04:00 UTC; glued from a local date and a UTC time it is a day earlier."""
+    known = calendar_rows(season_weekends(2025), NOW)
+    vegas = known["weekend"] == "2025-las-vegas"
+    told = known.assign(race_start=known["race_start"].mask(vegas, pd.Timestamp("2025-11-22T04:00Z")))
+    assert moved_starts(known, told) == ["2025-las-vegas: 2025-11-23 04:00 UTC here, 2025-11-22 04:00 UTC told"]
+    assert states(overlay(known, told), set(), datetime(2025, 11, 22, 9, tzinfo=UTC))["2025-las-vegas"] == "overdue"
 
 
 def test_a_race_is_done_by_its_results_never_by_the_clock(known):
@@ -54,9 +72,35 @@ def test_a_weekend_that_only_the_source_knows_is_added_and_becomes_known(known, 
         race_start=pd.Timestamp("2026-12-13T13:00Z"))
     merged = overlay(known, rwanda)
     file = tmp_path / "calendar.csv"
-    write_refreshed(file, to_weekends(merged))
+    add_refreshed(file, news(known_weekends(), merged, NOW))
     assert [w.key for w in known_weekends(file)][-1] == "2026-rwanda"
     assert len(known_weekends(file)) == len(known_weekends()) + 1
+
+
+def test_a_session_to_come_that_moved_is_news_and_a_race_that_is_over_stays_as_it_was_reviewed(known, tmp_path):
+    """2026 Miami: three hours earlier, published on the day."""
+    file, miami = tmp_path / "calendar.csv", "2026-miami"
+    earlier = known["race_start"].mask(known["weekend"] == miami, pd.Timestamp("2026-05-03T14:00Z"))
+    told = known.assign(race_start=earlier, qualifying_start=known["qualifying_start"] + timedelta(hours=1))
+    on_the_day = datetime(2026, 5, 3, 12, tzinfo=UTC)
+    add_refreshed(file, news(known_weekends(), overlay(known, told), on_the_day))
+    assert weekend(miami, file).race_start == datetime(2026, 5, 3, 14, tzinfo=UTC)
+    assert weekend("2026-monaco", file).sessions["qualifying"] - weekend("2026-monaco").sessions["qualifying"] == \
+        timedelta(hours=1)
+    assert weekend("2026-australia", file) == weekend("2026-australia")
+    assert news(known_weekends(file), overlay(known, told), on_the_day) == []
+
+
+def test_a_number_that_went_to_another_weekend_is_there_once(known, tmp_path):
+    """A race is called off and the ones behind it move up, while an earlier correction of it is on file."""
+    file = tmp_path / "calendar.csv"
+    add_refreshed(file, [replace(weekend("2026-monaco"), race_laps=77)])
+    renumbered = known[known["round"] > 6].assign(round=known["round"] - 1)
+    merged = overlay(known, renumbered)
+    assert not merged.dropna(subset="round").duplicated(["season", "round"]).any()
+    add_refreshed(file, news(known_weekends(file), merged, NOW))
+    assert weekend_of_round(2026, 6, file).key == "2026-barcelona-catalunya"
+    assert weekend("2026-monaco", file).round is None
 
 
 def test_a_renumbered_round_keeps_its_key(known):

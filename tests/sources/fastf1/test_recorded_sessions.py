@@ -166,6 +166,15 @@ def test_generated_laps_have_no_place_and_are_not_accurate(source):
     assert laps["compound"].isin(["SOFT", "UNKNOWN"]).all()  # ultra- and supersofts are not in our vocabulary
 
 
+@pytest.mark.parametrize(("season", "number"), spread([(2018, 4), (2023, 1), (2024, 1)]))
+def test_no_two_cars_share_a_place_at_the_end_of_a_lap(source, season, number):
+    laps = source.laps([weekend_of_round(season, number)]).tables["race.laps"]
+    placed = laps[laps["position"].notna()]
+    assert not placed.duplicated(["lap", "position"]).any()
+    running = laps.groupby("lap")["driver"].nunique()
+    assert (placed.groupby("lap")["position"].max() <= running).all()
+
+
 @pytest.mark.xdist_group("fastf1-2")
 def test_official_qualifying_wins_over_what_fastf1_works_out(source):
     order = source.qualifying([weekend_of_round(2021, 18)]).tables["race.qualifying"].set_index("driver")

@@ -5,6 +5,7 @@ import pytest
 from f1_pipelines.identity.entrants import UnknownEntrant
 from f1_pipelines.sources.fastf1_source import rows
 from f1_pipelines.sources.fastf1_source.loading import Loaded
+from f1_pipelines.tables.race import LAPS
 from f1_pipelines.tables.schema import InvalidRows
 
 VERSTAPPEN = ("1", "VER", "Max Verstappen", "Red Bull Racing")
@@ -29,6 +30,15 @@ def made(*laps, **more):
 
 def test_missing_times_stay_missing():
     assert made(lap("1", 1, LapTime=pd.NaT), lap("1", 2, seconds=0))["lap_time_s"].isna().all()
+
+
+def test_a_lap_under_a_red_flag_is_taken_as_it_was_timed_and_none_is_zero():
+    """2024 round 8: lap 1 lasted 41 minutes; in 2023 round 19 some cars have no time for the lap of a restart."""
+    rows = made(lap("1", 1, seconds=41 * 60, IsAccurate=False, TrackStatus="5"), lap("1", 2, LapTime=pd.NaT))
+    stored = LAPS.conform(rows.assign(weekend="2024-monaco", source="fastf1", source_version="fastf1 3.9.0",
+                                      fetched_at=pd.Timestamp("2024-05-26T16:00Z")))
+    assert stored["lap_time_s"].fillna(-1).tolist() == [2460, -1]
+    assert stored["is_accurate"].tolist() == [False, True]
 
 
 def test_a_generated_lap_has_no_place_and_is_not_accurate():

@@ -101,6 +101,15 @@ def test_a_session_in_the_future_is_refused_without_a_request(replay, source_at)
     assert len(replay.adapter.served) + len(replay.adapter.refused) == asked
 
 
+@pytest.mark.parametrize(("hour", "not_yet"), [
+    (9, {"qualifying", "race"}), (13, {"race"}), (18, set())])
+def test_on_a_sunday_with_qualifying_and_race_each_waits_for_its_own_start(replay, source_at, hour, not_yet):
+    source, sao_paulo = source_at(now=datetime(2024, 11, 3, hour, tzinfo=UTC)), [weekend("2024-sao-paulo")]
+    refused = [*source.qualifying(sao_paulo).refused, *source.results(sao_paulo).refused]
+    assert {r.session for r in refused if "has not been held yet" in r.reason} == not_yet
+    assert all(r.retry for r in refused)
+
+
 def test_a_cancelled_weekend_lacks_nothing(source):
     assert [(r.session, r.expected) for r in source.laps([weekend("2026-saudi-arabia")]).refused] == [("race", True)]
 

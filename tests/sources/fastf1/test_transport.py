@@ -1,7 +1,9 @@
 """Failing servers, played by one on loopback: nothing of theirs is taken for an answer."""
+import json
 import subprocess
 import sys
 import threading
+import time
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -14,7 +16,7 @@ from f1_pipelines.sources.base import SourceUnavailable
 from f1_pipelines.sources.fastf1_source.transport import retry_after_s
 
 pytestmark = pytest.mark.xdist_group("fastf1-1")
-SCHEDULE = "https://raw.githubusercontent.com/theOehrly/f1schedule/master/schedule_2023.json"
+SCHEDULE = "https://raw.githubusercontent.com/theOehrly/f1schedule/master/schedule_{}.json"
 EMPTY_SHEET = (b'{"MRData": {"limit": "30", "offset": "0", "total": "0", "RaceTable": {"season": "2023", '
                b'"round": "1", "Races": []}}}')
 
@@ -70,9 +72,14 @@ def fastf1_at(fastf1_left_as_it_was, monkeypatch):
 
 
 @pytest.fixture(scope="module")
-def schedule_2023(replay_tool):
+def recorded_schedule(replay_tool):
     adapter = replay_tool.ReplayAdapter()
-    return 200, {}, adapter.send(requests.Request("GET", SCHEDULE).prepare()).content
+    return lambda season: adapter.send(requests.Request("GET", SCHEDULE.format(season)).prepare())
+
+
+@pytest.fixture(scope="module")
+def schedule_2023(recorded_schedule):
+    return 200, {}, recorded_schedule(2023).content
 
 
 @pytest.fixture
@@ -127,6 +134,29 @@ def test_a_sheet_that_is_not_out_is_asked_for_anew(fastf1_at, source_at, tmp_pat
             assert refusal.retry
         assert sum("results" in path for path in asked) == 2
         assert sum("schedule" in path for path in asked) == 1
+
+
+def test_sessions_moved_overnight_are_read_from_the_next_schedule(fastf1_at, source, recorded_schedule):
+    """2024 Sao Paulo, published on Saturday at 22:16 UTC: qualifying that day becomes Sunday morning, the race is
+    90 minutes earlier. FastF1 keeps a schedule for as long as its server says, and that is five minutes."""
+    answer = recorded_schedule(2024)
+    assert answer.headers["Cache-Control"] == "max-age=300"
+    before = answer.json()
+    at = before["event_name"].index("São Paulo Grand Prix") if isinstance(before["event_name"], list) else next(
+        row for row, name in before["event_name"].items() if name == "São Paulo Grand Prix")
+    before["session4_date"][at], before["session5_date"][at] = "2024-11-02T15:00:00", "2024-11-03T14:00:00"
+
+    def starts():
+        told = source.calendar([2024]).set_index("weekend").loc["2024-sao-paulo"]
+        return f"{told['qualifying_start']:%a %H:%M}", f"{told['race_start']:%a %H:%M}"
+
+    answers = {"schedule_2024": (200, {"Cache-Control": "max-age=1"}, json.dumps(before).encode())}
+    with loopback(answers) as (url, _):
+        fastf1_at(url)
+        assert starts() == ("Sat 18:00", "Sun 17:00")
+        answers["schedule_2024"] = (200, {"Cache-Control": "max-age=300"}, answer.content)
+        time.sleep(1.1)
+        assert starts() == ("Sun 10:30", "Sun 15:30")
 
 
 def test_no_network(fastf1_at, source):

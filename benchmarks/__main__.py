@@ -1,0 +1,4 @@
+"""Every benchmark, one after the other."""
+from benchmarks import pipeline
+
+pipeline.main()

@@ -1,0 +1,189 @@
+"""A folder of real laps (`laps_YYYY.parquet`, `sprint_laps_YYYY.parquet`) as rows of `race.laps` and `race.session_laps`.
+
+The files were made from FastF1 exports; their README lists what is wrong with them. Here a value that follows from the
+laps beside it is repaired and logged, a doubtful one is masked (missing, or `is_accurate` false), and none is invented:
+2023-25 stay without tyre ages, because a third of the starting sets are used ones.
+"""
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from f1_pipelines.identity.weekends import UnknownWeekend, Weekend, season_weekends, weekend_of_round
+from f1_pipelines.sources.base import Fetched, Refusal, SourceError
+from f1_pipelines.tables import race
+from f1_pipelines.tables.schema import Table
+
+log = logging.getLogger(__name__)
+
+COLUMNS = {  # theirs -> ours
+    "f1db_driver_id": "driver", "lap_number": "lap", "lap_time_s": "lap_time_s", "compound": "compound",
+    "tyre_life": "tyre_age_laps", "fresh_tyre": "fresh_tyre", "stint": "stint", "track_status": "track_status",
+    "position": "position", "is_pit_in": "is_pit_in", "is_pit_out": "is_pit_out", "is_accurate": "is_accurate",
+    "session_time_s": "session_time_s"}
+_FILES = {"race": "laps_{}.parquet", "sprint": "sprint_laps_{}.parquet"}
+
+# Faults that no rule finds, from the README of the data.
+WRONG_LAP_NUMBERS = {("2020-austria", None), ("2018-bahrain", "kimi-raikkonen")}  # None: every driver
+WRONG_TYRES = {"2018-china"}  # compounds and stints are about 20 laps off the pit stops
+HOLE_S = 30.0  # the session clock runs on by this much more than the lap took: a lap is missing in between
+
+
+class LapsArchive:
+    """Laps of past Grands Prix and sprints from files. It has nothing else, and says so by leaving tables out."""
+
+    name = "archive"
+
+    def __init__(self, folder: Path | str, now: Callable[[], datetime] = lambda: datetime.now(UTC)):
+        """
+        Args:
+            folder: Where the parquet files lie.
+            now: Gives the present instant, timezone-aware; the rows' `fetched_at`.
+
+        Raises:
+            SourceError: No such folder, or no laps in it.
+        """
+        self.folder = Path(folder).expanduser().absolute()
+        self._now = now
+        if not self.folder.is_dir():
+            raise SourceError(f"no laps archive at {self.folder}: give the folder that holds laps_YYYY.parquet")
+        if not any(self.folder.glob(_FILES["race"].format("[0-9]" * 4))):
+            raise SourceError(f"{self.folder} is no laps archive: it holds no laps_YYYY.parquet")
+
+    @cached_property
+    def version(self) -> str:
+        """Digest of the files: they carry no version of their own."""
+        digest = hashlib.sha256()
+        for file in sorted(self.folder.glob("*laps_*.parquet")):
+            digest.update(file.name.encode() + file.read_bytes())
+        return f"laps archive sha256:{digest.hexdigest()[:12]}"
+
+    def weekends(self) -> list[Weekend]:
+        """Every weekend with laps of its Grand Prix, oldest first."""
+        found = []
+        for file in sorted(self.folder.glob(_FILES["race"].format("[0-9]" * 4))):
+            season = int(file.stem[-4:])
+            rounds = sorted(_read(file, ["round"])["round"].unique())
+            found += [_weekend(file, season, number) for number in rounds]
+        return found
+
+    def laps(self, weekends: Sequence[Weekend]) -> Fetched:
+        """`race.laps` of the Grands Prix and `race.session_laps` of the sprints that the archive has."""
+        fetched = Fetched()
+        for session, table in (("race", race.LAPS), ("sprint", race.SESSION_LAPS)):
+            wanted = [weekend for weekend in weekends if session in weekend.session_names]
+            parts = [self._season(season, session) for season in sorted({weekend.season for weekend in wanted})]
+            rows = pd.concat(parts) if parts else pd.DataFrame(columns=[*COLUMNS.values(), "weekend"])
+            rows = rows[rows["weekend"].isin([weekend.key for weekend in wanted])]
+            there = set(rows["weekend"])
+            fetched.refused += [Refusal(weekend.key, session, "the archive has no laps of it", expected=True)
+                                for weekend in wanted if weekend.key not in there]
+            rows = rows.assign(is_deleted=None, source=self.name, source_version=self.version, fetched_at=self._now())
+            rows = rows if session == "race" else rows.assign(session=session)
+            fetched.tables[table.qualified] = _taking_archive(table).conform(rows)
+        return fetched
+
+    def _season(self, season: int, session: str) -> pd.DataFrame:
+        """The laps of one file with our names, faults repaired or masked; no rows where there is no file."""
+        file = self.folder / _FILES[session].format(season)
+        if not file.is_file():
+            return pd.DataFrame(columns=[*COLUMNS.values(), "weekend"])
+        frame = _read(file, ["season", "round", *COLUMNS])
+        strange = set(frame["season"].unique()) - {season}
+        if strange:
+            raise SourceError(f"{file} holds laps of season {sorted(strange)[0]}; only {season} belongs there")
+        keys = {number: _weekend(file, season, number) for number in frame["round"].unique()}
+        rows = frame.rename(columns=COLUMNS)[list(COLUMNS.values())]
+        rows = rows.assign(weekend=frame["round"].map({number: found.key for number, found in keys.items()}),
+                           compound=rows["compound"].fillna("UNKNOWN"))
+        rows = rows.sort_values(["weekend", "driver", "lap"], ignore_index=True)
+        rows = fill_first_laps(mask_tyres(rows))
+        distance = {found.key: found.race_laps for found in keys.values()} if session == "race" else {}
+        return mask_timing(rows, distance)
+
+
+def fill_first_laps(rows: pd.DataFrame) -> pd.DataFrame:
+    """Lap 1 without a stint (2018) gets that of the next lap, with its tyres, where no stop lies between the two."""
+    car = ["weekend", "driver"]
+    after = rows.groupby(car)[["lap", "stint", "compound", "tyre_age_laps", "fresh_tyre"]].shift(-1)
+    gap = (rows["stint"].isna() & (rows["lap"] == 1) & (after["lap"] == 2) & after["stint"].eq(1).fillna(False)
+           & ~rows["is_pit_in"] & rows["compound"].eq("UNKNOWN"))
+    if gap.any():
+        log.info("%d first laps without a stint take stint and compound of the second lap (%s)", gap.sum(),
+                 ", ".join(sorted(rows.loc[gap, "weekend"].unique())))
+    rows = rows.copy()
+    for name in ("stint", "compound", "fresh_tyre"):
+        rows[name] = rows[name].mask(gap, after[name])
+    rows["tyre_age_laps"] = rows["tyre_age_laps"].mask(gap, after["tyre_age_laps"] - 1)
+    return rows
+
+
+def mask_tyres(rows: pd.DataFrame) -> pd.DataFrame:
+    """Tyres that contradict the pit stops become unknown."""
+    wrong = rows["weekend"].isin(WRONG_TYRES)
+    if not wrong.any():
+        return rows
+    log.warning("%s: compounds and stints contradict the pit stops; %d laps without tyres", *WRONG_TYRES, wrong.sum())
+    rows = rows.copy()
+    rows.loc[wrong, "compound"] = "UNKNOWN"
+    rows.loc[wrong, ["stint", "tyre_age_laps", "fresh_tyre"]] = pd.NA
+    rows.loc[wrong, "is_accurate"] = False
+    return rows
+
+
+def mask_timing(rows: pd.DataFrame, distance_laps: dict[str, int | None]) -> pd.DataFrame:
+    """Laps whose number or place in the race is doubtful stay, with `is_accurate` false.
+
+    Args:
+        rows: Sorted by weekend, driver, lap.
+        distance_laps: Classified distance by weekend; laps beyond it were driven and not counted.
+    """
+    car = [rows["weekend"], rows["driver"]]
+    hole = (rows["session_time_s"].groupby(car).diff() - rows["lap_time_s"] > HOLE_S) & (rows["lap"] > 1)
+    after_hole = hole.groupby(car).cummax()
+    renumbered = pd.Series(False, index=rows.index)
+    for weekend, driver in WRONG_LAP_NUMBERS:
+        renumbered |= (rows["weekend"] == weekend) & (driver is None or rows["driver"] == driver)
+    beyond = rows["lap"] > rows["weekend"].map(distance_laps).astype("Float64").fillna(float("inf"))
+    for mask, why in ((after_hole | renumbered, "lap numbers are too low: laps are missing before them"),
+                      (beyond, "laps lie beyond the classified distance")):
+        if mask.any():
+            log.warning("%d laps marked inaccurate (%s): %s", mask.sum(),
+                        ", ".join(sorted(rows.loc[mask, "weekend"].unique())), why)
+    return rows.assign(is_accurate=rows["is_accurate"].mask(after_hole | renumbered | beyond, False))
+
+
+def _read(file: Path, columns: list[str]) -> pd.DataFrame:
+    try:
+        held = pq.read_schema(file).names
+        absent = [name for name in columns if name not in held]
+        if absent:
+            raise SourceError(f"{file} lacks the columns {absent}; take a whole laps archive (see its README)")
+        return pd.read_parquet(file, columns=columns)
+    except (pa.ArrowException, OSError) as problem:
+        raise SourceError(f"{file} can't be read as parquet ({str(problem)[:120]}); copy the archive again") from problem
+
+
+def _weekend(file: Path, season: int, number: int) -> Weekend:
+    try:
+        return weekend_of_round(season, int(number))
+    except UnknownWeekend as problem:
+        rounds = max(w.round or 0 for w in season_weekends(season))
+        raise SourceError(f"{file} holds a round {number}, but {season} has {rounds} in the calendar; refresh the "
+                          "calendar or take the laps out") from problem
+
+
+def _taking_archive(table: Table) -> Table:
+    """The table with this source among those it takes (until `race.SOURCES` lists it)."""
+    return replace(table, columns=tuple(
+        replace(c, allowed=tuple(dict.fromkeys((*c.allowed, LapsArchive.name)))) if c.name == "source" else c
+        for c in table.columns))
