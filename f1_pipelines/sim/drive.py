@@ -1,0 +1,100 @@
+"""What a pit wall can ask of a car for a lap, and what it costs.
+
+A drive is one small integer per car: mode, tyre temperature management and DRS permission stay until changed; attack
+and defend hold for the lap they are called in. The engine looks its effects up in one table. The sizes are
+assumptions unless said: no timing data says what mode a driver was in.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+PUSH, RACE, CONSERVE, FUEL_SAVE, TYRE_SAVE, DEFEND = range(6)
+MODES = ("push", "race", "conserve", "fuel_save", "tyre_save", "defend")
+TEMP_NORMAL, TEMP_WARM, TEMP_COOL = range(3)
+TEMPS = ("normal", "warm", "cool")
+
+_TEMP_BIT, _DRS_BIT, _ATTACK_BIT, _DEFEND_BIT = 8, 32, 64, 128
+LASTING = _ATTACK_BIT - 1  # the bits that stay from lap to lap
+DEFAULT_DRIVE = RACE
+
+
+@dataclass(frozen=True)
+class DriveEffect:
+    """One lap driven in one way, against mode race with nothing else asked."""
+
+    pace_s: float = 0.0  # s/lap, + is slower
+    wear: float = 1.0  # x the wear of the lap
+    fuel: float = 1.0  # x the fuel of the lap
+    temp_c: float = 0.0  # where tyre temperature settles, C from the best
+    needed_s: float = 0.0  # s/lap of advantage this car needs more to pass
+    defence_s: float = 0.0  # s/lap of advantage a car behind needs more to pass this one
+    accident: float = 1.0  # x the hazard of an accident
+
+    def __add__(self, other: DriveEffect) -> DriveEffect:
+        """Both at once: seconds and degrees add, shares multiply; two ways of defending don't stack."""
+        return DriveEffect(self.pace_s + other.pace_s, self.wear * other.wear, self.fuel * other.fuel,
+                           self.temp_c + other.temp_c, self.needed_s + other.needed_s,
+                           max(self.defence_s, other.defence_s), self.accident * other.accident)
+
+
+MODE_EFFECTS = {
+    PUSH: DriveEffect(pace_s=-0.35, wear=1.45, fuel=1.05, temp_c=7.0, accident=1.6),
+    RACE: DriveEffect(),
+    CONSERVE: DriveEffect(pace_s=0.40, wear=0.78, fuel=0.95, temp_c=-4.0, accident=0.8),
+    FUEL_SAVE: DriveEffect(pace_s=0.45, wear=0.92, fuel=0.88, temp_c=-5.0, accident=0.9),
+    TYRE_SAVE: DriveEffect(pace_s=0.50, wear=0.60, fuel=0.97, temp_c=-6.0, accident=0.8),
+    DEFEND: DriveEffect(pace_s=0.19, wear=1.08, fuel=1.01, temp_c=2.0, defence_s=0.45, accident=1.2),
+}  # the defender's .19 s is measured: physics 5
+TEMP_EFFECTS = {
+    TEMP_NORMAL: DriveEffect(),
+    TEMP_WARM: DriveEffect(pace_s=0.06, wear=1.05, fuel=1.01, temp_c=10.0),
+    TEMP_COOL: DriveEffect(pace_s=0.14, wear=0.97, temp_c=-10.0),
+}
+NO_DRS = DriveEffect(needed_s=0.45, accident=0.85)
+ATTACK = DriveEffect(needed_s=-0.35, wear=1.15, fuel=1.03, temp_c=5.0, accident=2.0)
+DEFEND_NOW = DriveEffect(pace_s=0.25, wear=1.10, temp_c=3.0, defence_s=0.60, accident=1.3)
+
+
+def drive_code(mode: np.ndarray | int = RACE, temp: np.ndarray | int = TEMP_NORMAL, drs: np.ndarray | bool = True,
+          attack: np.ndarray | bool = False, defend: np.ndarray | bool = False) -> np.ndarray:
+    """The drive of each car from its parts, arrays of one shape or scalars -> int64."""
+    flags = np.asarray(attack, dtype=np.int64) * _ATTACK_BIT + np.asarray(defend, dtype=np.int64) * _DEFEND_BIT
+    return np.asarray(mode) + np.asarray(temp) * _TEMP_BIT + (1 - np.asarray(drs, dtype=np.int64)) * _DRS_BIT + flags
+
+
+def effect_of(code: int) -> DriveEffect:
+    """What one drive does, from its bits."""
+    effect = MODE_EFFECTS.get(code % _TEMP_BIT, DriveEffect()) + TEMP_EFFECTS.get(code // _TEMP_BIT % 4, DriveEffect())
+    for bit, extra in ((_DRS_BIT, NO_DRS), (_ATTACK_BIT, ATTACK), (_DEFEND_BIT, DEFEND_NOW)):
+        if code & bit:
+            effect = effect + extra
+    return effect
+
+
+def drive_table() -> np.ndarray:
+    """(7, 256): the fields of `DriveEffect` in their order, by drive."""
+    effects = [effect_of(code) for code in range(256)]
+    return np.array([[getattr(effect, f.name) for effect in effects] for f in fields(DriveEffect)])
+
+
+DRIVE_TABLE = drive_table()
+
+
+@dataclass(frozen=True)
+class Calls:
+    """What the pit walls ask for the coming lap, (E, N) arrays by car column; None asks nothing of anybody.
+
+    `pit`: compound to change to at the end of the lap, -1 to stay out. `drive`: see `drive_code()`; None keeps
+    everybody's lasting drive. `hold_gap`: column of the car whose pace is not to be bettered, -1 for none; what is
+    left over is saved in tyres and fuel. `let_by`: column of a car right behind that is to be let by, -1 for none.
+    """
+
+    pit: np.ndarray | None = None
+    drive: np.ndarray | None = None
+    hold_gap: np.ndarray | None = None
+    let_by: np.ndarray | None = None
+
+
+NO_CALLS = Calls()

@@ -1,0 +1,118 @@
+"""Who passes whom in a lap, and how late the others come round.
+
+Cars are taken by place. Car k gets by car j ahead when its advantage exceeds what the circuit asks at that gap,
+
+    free_j - free_k  >  needed_k + ratio * (t_k - t_j),
+
+which is the logistic rule of physics 5 with its coin already thrown (`needed_k`). With v = ratio * t + free this reads
+v_k + needed_k < v_j: one number per attacker against one per defender, so a whole field is settled by a running
+maximum (a car held up defends with the pace of the train it sits in) and one sort, and a car on the right tyre may
+pass several others in a lap. Whoever then arrives too early waits behind the car in front.
+"""
+from __future__ import annotations
+
+import numpy as np
+
+from f1_pipelines.sim.events import column_of
+from f1_pipelines.sim.parameters import RED, SC, VSC
+from f1_pipelines.sim.race import Race
+from f1_pipelines.sim.state import RaceState
+
+YIELD_WITHIN_S = 2.0  # a car that would come round later than this is not waited for; assumption
+
+
+def follow(cand: np.ndarray, spacing: np.ndarray) -> np.ndarray:
+    """Times at the line when nobody may come within the spacing of the car ahead. By place, (E, N) both.
+
+    Args:
+        cand: Times the cars would have alone [s].
+        spacing: Least gaps, summed up from the first place on [s].
+    """
+    return np.maximum(cand, np.maximum.accumulate(cand - spacing, axis=1) + spacing)
+
+
+def racing_order(race: Race, state: RaceState, row: int, free_s: np.ndarray, loss_s: np.ndarray, effects: np.ndarray,
+                 let_by: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """Order and times at the end of a lap, stops not yet counted.
+
+    Args:
+        row: Row of the lap in the race's tables.
+        free_s: Lap times in clean air, (E, N) by car; `loss_s` what traffic adds.
+        effects: (7, E, N) what each car's drive does.
+        let_by: As in `Calls`.
+
+    Returns:
+        order (E, N) flat car index by place, times (E, N) by place [s since lights out].
+    """
+    t, order = state.elapsed_s, state.order
+    v = t * race.gap_ratio + free_s + race.unseen_s[row]
+    attack = v + (race.needed_s[row] + effects[4])
+    own = np.maximum.accumulate((v - effects[5]).take(order), axis=1)
+    cand = (t + free_s + loss_s).take(order)
+    attack, spacing = attack.take(order), race.follow_s[row]
+    passing = attack[:, 1:] < own[:, :-1]
+    if state.any_slow:
+        slow = (state.status > 0)[:, None]
+        cand, spacing = _behind_safety_car(race, state, row, slow, cand, spacing)
+        passing = passing & ~slow
+    if np.count_nonzero(passing):
+        key = own.copy()
+        key[:, 1:] = np.where(passing, attack[:, 1:], own[:, 1:])
+        new = key.argsort(axis=1, kind="stable")
+        gained = race.places - new
+        index = new + race.rows
+        order = order.take(index)
+        cost = race.engine.passed_loss_s * (gained > 0) + race.engine.passer_loss_s * (gained < 0)
+        cand = cand.take(index) + cost
+    if let_by is not None and np.count_nonzero(let_by >= 0):
+        index = _yield(race, state, order, cand, let_by)
+        order, cand = order.take(index), cand.take(index)
+    return order, follow(cand, spacing)
+
+
+def start_order(race: Race, state: RaceState, row: int, free_s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Order and times after lap 1 from the grid. Returns as `racing_order`."""
+    engine = race.engine
+    order = race.start_key.argsort(axis=1, kind="stable") + race.rows
+    # The trains of an ordinary lap, stretched: the leaders get away, the back arrives in one piece.
+    train = race.follow_s[row] / (0.5 * (engine.follow_gap_min_s + engine.follow_gap_max_s))
+    train = train - train[:, :1]
+    back = np.maximum(train - 5.0, 0.0)
+    gap = (train - back) * engine.first_lap_gap_front_s + back * engine.first_lap_gap_back_s
+    if state.any_slow:  # a start behind the safety car is no race to the first corner
+        slow = (state.status > 0)[:, None]
+        order = np.where(slow, state.order, order)
+    cand = (state.elapsed_s + free_s + race.first_lap_loss).take(order)
+    if state.any_slow:
+        cand, queue = _behind_safety_car(race, state, row, slow, cand, gap)
+        gap = np.where((state.status == VSC)[:, None], gap, queue)  # a VSC keeps gaps, and these are yet to be made
+    return order, follow(cand, gap)
+
+
+def _yield(race: Race, state: RaceState, order: np.ndarray, cand: np.ndarray, let_by: np.ndarray) -> np.ndarray:
+    """Let cars by: change places with a car right behind, by place. Returns the index into the places."""
+    near = cand[:, 1:] - cand[:, :-1] < YIELD_WITHIN_S
+    wish, target = (let_by >= 0).take(order)[:, :-1], column_of(race, "let_by", let_by).take(order)[:, :-1]
+    yes = wish & near & (target == order[:, 1:]) & (state.status == 0)[:, None]
+    yes[:, 1:] &= ~yes[:, :-1]  # whoever is just being let by does not let a third car by in the same lap
+    swap = np.zeros(order.shape, dtype=np.int64)
+    swap[:, :-1] += yes
+    swap[:, 1:] -= yes
+    return race.places + swap + race.rows
+
+
+def _behind_safety_car(race: Race, state: RaceState, row: int, slow: np.ndarray, cand: np.ndarray,
+                       spacing: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Neutralised episodes: everybody at one pace, and behind a safety car the field closes to a queue."""
+    engine, lap_s = race.engine, race.circuit_s[row]
+    status, left = state.status[:, None], state.status_left[:, None]
+    first, last = state.status_age[:, None] == 1, left == 1
+    vsc_whole, vsc_last, sc_first, sc_later, catch_first, catch_later = race.slow_ratio
+    leader = np.where(status == VSC, np.where(last, vsc_last, vsc_whole), np.where(first, sc_first, sc_later))
+    others = np.where(status == VSC, leader, np.where(first, catch_first, catch_later))
+    ratio = np.where((race.places == 0) | (status == RED), leader, others)
+    at_line = state.elapsed_s.take(state.order)
+    at_line = np.where(status == RED, at_line[:, :1] + engine.red_stoppage_s, at_line)
+    gap = np.where(status == SC, np.where(last, engine.queue_gap_last_s, engine.queue_gap_s),
+                   np.where(status == RED, engine.red_gap_s, 0.0))
+    return (np.where(slow, at_line + lap_s * ratio, cand), np.where(slow, race.places * gap, spacing))
