@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import click
 import duckdb
-from pydantic import ValidationError
 
 from f1_pipelines.settings import settings
 from f1_pipelines.warehouse.database import WarehouseFile
@@ -28,9 +27,6 @@ def main() -> None:
         sys.exit(problem.exit_code)
     except click.Abort:
         sys.exit(130)
-    except ValidationError as problem:
-        first = problem.errors()[0]
-        _fail(f"{'.'.join(map(str, first['loc'])).upper()}={first['input']!r}: {first['msg']}")
     except (ValueError, RuntimeError, OSError, duckdb.Error) as problem:
         _fail(" ".join(str(problem).split()) or type(problem).__name__)
 
@@ -49,7 +45,7 @@ def query(sql: str | None, file: Path | None, form: str) -> None:
     if (sql is None) == (file is None):
         raise click.UsageError('wanted either an SQL text or --file, for example f1 query "SELECT 1"')
     with WarehouseFile(settings().f1_warehouse).read() as connection:
-        answer = connection.sql(file.read_text() if file else sql)
+        answer = connection.sql(_text_of(file) if file else sql)
         _print_rows(answer.df() if answer else None, form)
 
 
@@ -88,6 +84,13 @@ def doctor(free_pools: bool) -> None:
         click.echo(f"{'ok  ' if finding.well else 'FAIL'}  {finding.what}: {finding.told}")
     if not all(finding.well for finding in findings):
         sys.exit(1)
+
+
+def _text_of(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except UnicodeDecodeError as problem:
+        raise ValueError(f"{file} is no text in UTF-8 ({problem}); save it as that") from problem
 
 
 def _print_rows(rows: pd.DataFrame | None, form: str) -> None:

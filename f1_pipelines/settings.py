@@ -5,7 +5,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
-from pydantic import AliasChoices, Field, field_validator
+from pydantic import Field, ValidationError, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 PROJECT_ROOT = Path(__file__).resolve().parent.parent
@@ -23,8 +23,7 @@ class Settings(BaseSettings):
     f1_fastf1_cache: Path = Field(PROJECT_ROOT / "warehouse" / "fastf1-cache", description="FastF1's cache folder.")
     f1_warehouse: Path = Field(PROJECT_ROOT / "warehouse" / "f1.duckdb", description="The DuckDB file.")
     f1_shared: Path | None = Field(None, description="Folder with real data for tests and benchmarks.")
-    f1_calendar: Path | None = Field(None, description="Refreshed calendar; beside the warehouse when empty.",
-                                     validation_alias=AliasChoices("f1_calendar", "F1_CALENDAR"))
+    f1_calendar: Path | None = Field(None, description="Refreshed calendar; beside the warehouse when empty.")
     f1_write_wait_s: float = Field(300.0, ge=0, description="How long a writer waits for another one [s].")
 
     @field_validator("f1_f1db_path", "f1_fastf1_cache", "f1_warehouse", "f1_shared", "f1_calendar")
@@ -43,6 +42,19 @@ class Settings(BaseSettings):
         return self.f1_warehouse.with_name("checkpoints")
 
 
+class BadSetting(ValueError):
+    """An environment variable has a value that can't be used. One sentence."""
+
+
 def settings() -> Settings:
-    """The settings as the environment stands now."""
-    return Settings()
+    """The settings as the environment stands now.
+
+    Raises:
+        BadSetting: Names the variable, what it says and what was wanted.
+    """
+    try:
+        return Settings()
+    except ValidationError as problem:
+        first = problem.errors()[0]
+        name = "_".join(map(str, first["loc"])).upper()
+        raise BadSetting(f"{name}={first['input']} can't be used: {first['msg'][0].lower()}{first['msg'][1:]}") from None

@@ -29,3 +29,22 @@ def f1db(f1db_folder: Path):
     from f1_pipelines.sources.f1db_release import F1dbRelease
 
     return F1dbSource(F1dbRelease(f1db_folder), lambda: NOW)
+
+
+@pytest.fixture(scope="session")
+def real(f1db):
+    """The frames that features are built from, every weekend since 2018. Not to be changed: tests copy."""
+    from f1_pipelines.identity.weekends import known_weekends
+    from f1_pipelines.sources.calendar import calendar_rows
+
+    weekends = known_weekends()
+    tables = f1db.qualifying(weekends).tables | f1db.practice(weekends).tables | f1db.results(weekends).tables
+    return {"calendar": calendar_rows(weekends, NOW),
+            **{name: tables[f"race.{name}"] for name in ("results", "qualifying", "practice", "grid")}}
+
+
+@pytest.fixture(scope="session")
+def real_features(real):
+    from f1_pipelines.features.ranking import build_ranking_features
+
+    return build_ranking_features(**real)

@@ -152,3 +152,22 @@ def test_a_forecast_made_before_the_race_is_kept_and_gets_its_outcome(told, plac
     assert rows(forecast) == before
     assert rows("SELECT count(actual_position), count(exact_match) FROM ranking.predictions "
                 "WHERE weekend = '2026-hungary'") == [(22, 22)]
+
+
+def test_the_jobs_run_one_weekend_before_and_after_its_race(told, place, rows, f1db_folder, monkeypatch):
+    from f1_pipelines.definitions import defs
+    from f1_pipelines.resources.checkpoints import Checkpoints
+    from f1_pipelines.resources.race_data import Clock, RaceData
+    from f1_pipelines.resources.warehouse import Warehouse
+
+    monkeypatch.setenv("F1_WAREHOUSE", str(place / "f1.duckdb"))
+    resources = {
+        **defs.resources, "warehouse": Warehouse(path=str(place / "f1.duckdb")),
+        "race_data": RaceData(source="f1db", f1db_path=str(f1db_folder), f1db_folder=str(place),
+                              fastf1_cache=str(place)),
+        "clock": Clock(fixed="2026-08-22T06:00:00+00:00"), "checkpoints": Checkpoints(path=str(place / "checkpoints"))}
+    jobs = {job.name: job for job in defs.jobs}
+    for name, partition in (("pre_race", "2026-netherlands"), ("post_race", "2026-hungary")):
+        job = defs.resolve_job_def(jobs[name].name)
+        assert job.execute_in_process(partition_key=partition, resources=resources).success
+    assert rows("SELECT DISTINCT stage FROM ranking.predictions WHERE weekend = '2026-netherlands'") == [("practice",)]

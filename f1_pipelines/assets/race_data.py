@@ -106,7 +106,8 @@ def _ingest(context: dg.AssetExecutionContext, config: IngestConfig, warehouse: 
             description=f"nothing could be loaded from {source.name}: {faults[0]}"
                         + (f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""),
             metadata={"refused": listing([str(refusal) for refusal in faults])},
-            allow_retries=any(refusal.retry for refusal in faults))
+            # Waiting a few minutes mends no refusal; a source that can't be reached raises, and that is retried.
+            allow_retries=False)
     name = context.asset_key.to_user_string()
     written: dict[str, int] = {}
     if has_rows:

@@ -1,22 +1,15 @@
-"""Weekends to build features from: small made-up ones, and the real ones since 2018."""
-import os
+"""Made-up weekends to build features from; the real ones are in tests/conftest.py."""
 from collections.abc import Callable
 from datetime import UTC, datetime
-from pathlib import Path
 from types import SimpleNamespace
 
 import pandas as pd
 import pytest
 
 from f1_pipelines.features.ranking import build_ranking_features
-from f1_pipelines.identity.weekends import known_weekends
-from f1_pipelines.sources.calendar import calendar_rows
-from f1_pipelines.sources.f1db import F1dbSource
-from f1_pipelines.sources.f1db_release import F1dbRelease
 from f1_pipelines.tables import race
 
 _NOW = datetime(2026, 8, 22, tzinfo=UTC)
-_SHARED = Path(os.environ.get("F1_SHARED") or Path(__file__).resolve().parents[2].parent / "shared")
 _STAMP = {"source": "sample", "source_version": "1", "fetched_at": _NOW, "car_number": None}
 
 
@@ -79,23 +72,6 @@ class Season:
 @pytest.fixture
 def season() -> Season:
     return Season()
-
-
-@pytest.fixture(scope="session")
-def real() -> dict[str, pd.DataFrame]:
-    """The input frames of every weekend since 2018, cancelled ones too. Not to be changed: tests copy."""
-    folder = _SHARED / "data" / "f1db-csv"
-    if not folder.is_dir():
-        pytest.skip(f"no f1db release at {folder}; set F1_SHARED to the folder that holds data/f1db-csv")
-    source, weekends = F1dbSource(F1dbRelease(folder), now=lambda: _NOW), known_weekends()
-    tables = source.qualifying(weekends).tables | source.practice(weekends).tables | source.results(weekends).tables
-    return {"calendar": calendar_rows(weekends, _NOW),
-            **{name: tables[f"race.{name}"] for name in ("results", "qualifying", "practice", "grid")}}
-
-
-@pytest.fixture(scope="session")
-def real_features(real) -> pd.DataFrame:
-    return build_ranking_features(**real)
 
 
 @pytest.fixture(scope="session")

@@ -6,6 +6,7 @@ import pandas as pd
 from f1_pipelines.evaluation.baselines import BASELINES
 from f1_pipelines.features.ranking import CORE_FEATURES, REFERENCE_FEATURES, as_known_at
 from f1_pipelines.tables.features import RANKING
+from f1_pipelines.tables.race import NON_STARTERS
 
 QUALIFYING = ["qualifying_position", "qualifying_time_s", "qualifying_gap_pct"]
 
@@ -52,6 +53,37 @@ def test_cancelled_weekends_have_no_rows(real, real_features):
     cancelled = set(calendar.loc[calendar["state"] == "cancelled", "weekend"])
     assert cancelled
     assert not cancelled & set(real_features["weekend"])
+
+
+def test_a_weekend_has_each_of_its_cars_once_whatever_is_joined(real, real_features):
+    starters = real["results"][~real["results"]["status"].isin(NON_STARTERS)].groupby("weekend").size()
+    entered = real_features[real_features["entered"]].groupby("weekend").size()
+    assert len(starters) == 184
+    assert (entered[starters.index] == starters).all()
+    assert not real_features.duplicated(["weekend", "driver"]).any()
+
+
+def test_practices_that_were_not_held_are_missing_and_the_weekend_goes_on(line_ups):
+    """2020 Eifel: no car left the garage on Friday. 2021 Russia: third practice was called off."""
+    for weekend, missing, held in (("2020-eifel", ["practice_1_gap_pct", "practice_2_gap_pct"], "practice_3_gap_pct"),
+                                   ("2021-russia", ["practice_3_gap_pct"], "practice_1_gap_pct")):
+        cars = line_ups.of(weekend)
+        assert cars[missing].isna().all(axis=None)
+        assert cars[held].notna().sum() >= 19
+        assert cars["practice_place"].notna().sum() >= 19
+        assert cars["stage"].eq("grid").all()
+
+
+def test_after_a_race_without_a_racing_lap_form_is_finite_and_its_order_counts(real, line_ups):
+    """2021 Belgium: one counted lap behind the safety car, half points, no fastest lap."""
+    belgium = real["results"].query("weekend == '2021-belgium'")
+    assert belgium["points"].max() == 12.5
+    assert belgium["fastest_lap_s"].isna().all()
+    before, after = line_ups.of("2021-belgium"), line_ups.of("2021-netherlands")
+    same = after.index.intersection(before.index)
+    pace = ["driver_race_gap_form_pct", "driver_fastest_lap_gap_form_pct"]
+    assert after.loc[same, pace].equals(before.loc[same, pace])
+    assert after.loc["george-russell", "driver_finish_form"] < before.loc["george-russell", "driver_finish_form"]
 
 
 def test_who_was_replaced_after_practice_is_not_entered(real, line_ups):

@@ -1,5 +1,7 @@
+import ast
 import json
 import os
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -144,6 +146,30 @@ def test_races_that_share_a_name_or_a_track_stay_apart():
     assert track("2020-bahrain") != track("2020-sakhir")
     assert track("2025-spain") == track("2026-barcelona-catalunya") != track("2026-spain")
     assert track("2026-bahrain") == ("sepang", "sepang-1")
+
+
+def test_nothing_is_joined_or_looked_up_by_an_event_name():
+    """The Spanish Grand Prix is in Madrid in 2026 and was in Barcelona before: a name is shown and never a key."""
+    package, keyed = Path(calendar.__file__).parents[1], []
+    calls = {"merge", "merge_asof", "join", "groupby", "set_index", "pivot", "pivot_table", "isin", "drop_duplicates",
+             "duplicated", "sort_values"}
+    in_text = re.compile(r"(using\s*\(|group by|partition by|join[^)]*\bon\b|where|query\()[^)]*event_?name"
+                         "|get_event_by_name", re.IGNORECASE)
+    named = re.compile(r"^event_?name$", re.IGNORECASE)
+    for path in [*package.rglob("*.py"), *(package.parent / "warehouse" / "queries").glob("*.sql")]:
+        text = path.read_text(encoding="utf-8")
+        keyed += [(path.name, found[0]) for found in in_text.finditer(text)]
+        for node in ast.walk(ast.parse(text)) if path.suffix == ".py" else ():
+            if isinstance(node, ast.Call) and getattr(node.func, "attr", getattr(node.func, "id", "")) in calls:
+                texts = [arg for part in (*node.args, *node.keywords) for arg in ast.walk(part)]
+            elif isinstance(node, ast.Compare):
+                texts = list(ast.walk(node))
+            else:
+                continue
+            keyed += [(path.name, node.lineno) for part in texts
+                      if named.match(str(getattr(part, "value", "")) if isinstance(part, ast.Constant)
+                                     else getattr(part, "attr", ""))]
+    assert keyed == []
 
 
 def test_cancelled_weekends_stay():

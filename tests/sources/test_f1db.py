@@ -62,6 +62,14 @@ def test_a_pit_lane_start_is_the_last_slot(results):
     assert (russell["grid_status"], russell["grid_position"]) == ("pit_lane", 20)
 
 
+def test_the_slots_of_pit_lane_starters_tell_nothing_of_the_result(results):
+    """Where there is no other grid they are an input of the ranker, and the sheet is in the order of the result."""
+    behind = results[results["grid_status"] == "pit_lane"].sort_values("grid_position")
+    orders = [cars["official_order"].is_monotonic_increasing for _, cars in behind.groupby("weekend") if len(cars) > 1]
+    assert 0 < sum(orders) < len(orders)
+    assert all(cars["car_number"].is_monotonic_increasing for _, cars in behind.groupby("weekend"))
+
+
 def test_a_disqualified_car_is_last_of_those_who_started(results):
     russell = car(results, "2024-belgium", "george-russell")
     assert (russell["status"], russell["classified"], russell["official_order"]) == ("disqualified", False, 20)
@@ -198,10 +206,40 @@ def test_a_driver_twice_in_a_race_refuses_that_race_alone(copy):
     assert [r.reason for r in fetched.refused if not r.expected] == ["entered twice: george-russell (f1db)"]
 
 
-def test_a_file_that_is_not_there_is_named(copy):
-    (copy / "f1db-races-pit-stops.csv").unlink()
-    with pytest.raises(SourceError, match="lacks f1db-races-pit-stops.csv"):
-        F1dbSource(F1dbRelease(copy), lambda: datetime.now(UTC)).results([weekend("2024-monaco")])
+@pytest.mark.parametrize("name", ["races-pit-stops", "races-race-results", "races"])
+def test_a_file_that_is_not_there_is_named(copy, name):
+    source = F1dbSource(F1dbRelease(copy), lambda: datetime.now(UTC))
+    (copy / f"f1db-{name}.csv").unlink()
+    for ask in (source.results, source.practice) if name != "races-pit-stops" else (source.results,):
+        with pytest.raises(SourceError, match=f"lacks f1db-{name}.csv"):
+            ask([weekend("2024-monaco")])
+
+
+def test_files_without_rows_give_no_rows_and_the_reason(copy):
+    def header(text: str) -> str:
+        return text.splitlines(keepends=True)[0]
+
+    for name in FILES[2:]:
+        source = edit(copy, name, header)
+    monaco = [weekend("2024-monaco")]
+    for fetched in (source.results(monaco), source.qualifying(monaco), source.practice(monaco)):
+        assert all(frame.empty for frame in fetched.tables.values())
+        assert fetched.refused
+
+
+def test_an_empty_file_is_named(copy):
+    source = edit(copy, "races-race-results", lambda text: "")
+    with pytest.raises(SourceError, match="races-race-results.csv can't be read as CSV"):
+        source.results([weekend("2024-monaco")])
+
+
+def test_a_race_twice_in_the_calendar_is_named(copy):
+    def twice(text: str) -> str:
+        row = next(line for line in text.splitlines(keepends=True) if line.split(",")[1] == "2024")
+        return text + row
+
+    with pytest.raises(SourceError, match=r"f1db-races.csv has 2024-\w+ more than once"):
+        edit(copy, "races", twice).results([weekend("2024-monaco")])
 
 
 @pytest.mark.parametrize(("make", "told"), [

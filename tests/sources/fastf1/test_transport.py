@@ -142,8 +142,7 @@ def test_sessions_moved_overnight_are_read_from_the_next_schedule(fastf1_at, sou
     answer = recorded_schedule(2024)
     assert answer.headers["Cache-Control"] == "max-age=300"
     before = answer.json()
-    at = before["event_name"].index("São Paulo Grand Prix") if isinstance(before["event_name"], list) else next(
-        row for row, name in before["event_name"].items() if name == "São Paulo Grand Prix")
+    [at] = [row for row, name in before["event_name"].items() if name == "São Paulo Grand Prix"]
     before["session4_date"][at], before["session5_date"][at] = "2024-11-02T15:00:00", "2024-11-03T14:00:00"
 
     def starts():

@@ -1,0 +1,106 @@
+"""How fast the cars and drivers of the sample are: seeded numbers of our own, nobody's real results.
+
+Pace is in per cent of a lap against the field, + is slower. It is a sum: the car (by constructor lineage, so that a
+renamed team keeps it) of that season, its drift through the season, what it likes of tracks, the driver, and how the
+weekend goes. Most of it persists, which is what form can tell of a coming race; the rest is each weekend's own.
+"""
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+from f1_pipelines.identity.circuits import circuit_of
+from f1_pipelines.identity.entrants import constructors, lineage
+from f1_pipelines.identity.line_ups import Entry
+from f1_pipelines.identity.weekend import Weekend
+from f1_pipelines.sources.sample.draws import normal, scale
+
+FIRST_SEASON, NEW_RULES = 2022, 2026
+# Physics 1: spread of pace in a race .64 s until 2025, 1.30 s in 2026; half-gap of team mates .20 % of a lap.
+CAR_SD_PCT, CAR_SD_2026_PCT = 0.45, 0.75
+KEPT, KEPT_2026 = 0.80, 0.30  # correlation of a team's level with that of the season before
+LEAD_MOST = 1.5  # sd of the teams; a team further ahead would win every race of a season
+NEWCOMER = 1.3  # sd behind the mean in which a team without a past begins
+DRIVER_SD_PCT, DRIVER_SEASON_SD_PCT = 0.20, 0.07
+TRACK_KIND_SD_PCT, DRIVER_TRACK_SD_PCT = 0.10, 0.05
+DRIFT_SD_PCT, DRIFT_DAYS = 0.07, 14  # one step of development; a season has about twenty
+# Physics 1: a driver's race-to-race form is .31 % about his median; part of it is the weekend's, part the race's.
+TEAM_WEEKEND_SD_PCT, DRIVER_WEEKEND_SD_PCT = 0.10, 0.09
+RACE_SD_PCT, QUALIFYING_SD_PCT = 0.09, 0.16
+QUALIFYING_SPREAD = 1.2  # physics 10: race pace is about .75-.85 of the gap in qualifying
+
+
+@dataclass(frozen=True)
+class Pace:
+    """Pace of each car of a weekend [% of a lap, + slower], (N,) in the order of the line-up."""
+
+    practice: np.ndarray
+    qualifying: np.ndarray
+    race: np.ndarray
+
+
+@cache
+def pace(weekend: Weekend, entries: tuple[Entry, ...]) -> Pace:
+    """The pace of every car at a weekend of the embedded calendar."""
+    lines, drivers = [lineage(entry.constructor) for entry in entries], [entry.driver for entry in entries]
+    kind = circuit_of(weekend.circuit, weekend.layout).kind
+    season, key = weekend.season, weekend.key
+    levels = car_levels(season)
+    basis = (
+        np.array([levels[line] for line in lines]) + _drift(lines, weekend)
+        + TRACK_KIND_SD_PCT * normal(f"kind/{kind}/{season}", lines)[0]
+        + DRIVER_SD_PCT * normal("skill", drivers)[0]
+        + DRIVER_SEASON_SD_PCT * normal(f"skill/{season}", drivers)[0]
+        + DRIVER_TRACK_SD_PCT * normal(f"track/{weekend.circuit}", drivers)[0])
+    form = (TEAM_WEEKEND_SD_PCT * normal(f"{key}/set-up", lines)[0]
+            + DRIVER_WEEKEND_SD_PCT * normal(f"{key}/form", drivers)[0])
+    return Pace(
+        practice=_about_median(QUALIFYING_SPREAD * basis + form),
+        qualifying=_about_median(QUALIFYING_SPREAD * (basis + form)
+                                 + QUALIFYING_SD_PCT * normal(f"{key}/one lap", drivers)[0]),
+        race=_about_median(basis + form + RACE_SD_PCT * normal(f"{key}/race day", drivers)[0]))
+
+
+@cache
+def car_levels(season: int) -> dict[str, float]:
+    """Level of each constructor lineage in a season [% of a lap], mean 0 and the sd of that era."""
+    names = sorted({known.lineage for known in constructors() if known.raced_in(season)})
+    fresh = dict(zip(names, normal(f"car/{season}", names)[0].tolist(), strict=True))
+    if season > FIRST_SEASON:
+        before = car_levels(season - 1)
+        unit = CAR_SD_2026_PCT if season - 1 >= NEW_RULES else CAR_SD_PCT
+        kept = KEPT_2026 if season == NEW_RULES else KEPT
+        fresh = {line: kept * before[line] / unit + math.sqrt(1.0 - kept * kept) * fresh[line] if line in before
+                 else NEWCOMER for line in names}
+    fresh = {line: min(max(level, -LEAD_MOST), LEAD_MOST) for line, level in fresh.items()}
+    mean = math.fsum(fresh.values()) / len(names)
+    sd = math.sqrt(math.fsum((level - mean) ** 2 for level in fresh.values()) / len(names))
+    unit = CAR_SD_2026_PCT if season >= NEW_RULES else CAR_SD_PCT
+    return {line: unit * (level - mean) / sd for line, level in fresh.items()}
+
+
+def _about_median(pct: np.ndarray) -> np.ndarray:
+    """Pace against the median car, whose lap is the circuit's base lap."""
+    return pct - np.median(pct)
+
+
+def _drift(lines: Sequence[str], weekend: Weekend) -> np.ndarray:
+    """What the season's development has changed by the day of the race: a walk with a step every fortnight."""
+    days = (weekend.race_start.timetuple().tm_yday - 60) / DRIFT_DAYS  # cars are launched in February
+    whole = max(int(days), 0)
+    steps = DRIFT_SD_PCT * normal(f"drift/{weekend.season}", lines, count=whole + 1)
+    return steps[:whole].sum(axis=0) + steps[whole] * max(days - whole, 0.0)
+
+
+def accident_scale(entries: Sequence[Entry]) -> np.ndarray:
+    """How accident-prone each driver is, x the circuit's hazard."""
+    return scale("accidents", [entry.driver for entry in entries], 1.7)
+
+
+def mechanical_scale(entries: Sequence[Entry], season: int) -> np.ndarray:
+    """How unreliable each car is, x the season's hazard."""
+    return scale(f"reliability/{season}", [lineage(entry.constructor) for entry in entries], 2.0)

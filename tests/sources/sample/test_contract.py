@@ -1,0 +1,188 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pandas as pd
+import pytest
+
+from f1_pipelines.identity.line_ups import embedded_weekends
+from f1_pipelines.sources.base import Fetched
+from f1_pipelines.sources.calendar import calendar_rows, news, overlay
+from f1_pipelines.sources.classification import (
+    check_classification,
+    check_qualifying,
+    classification_hash,
+)
+from f1_pipelines.sources.sample import STANDS_STILL
+from f1_pipelines.sources.sample.sessions import segment_sizes
+from f1_pipelines.tables.catalog import BY_NAME
+from f1_pipelines.warehouse.database import WarehouseFile
+from f1_pipelines.warehouse.ingest import store
+
+NOW = datetime(2026, 11, 29, 12, 0, tzinfo=UTC)  # of the fixture
+TABLES = {
+    "practice": {"race.practice", "race.weather"},
+    "qualifying": {"race.qualifying", "race.grid", "race.weather"},
+    "results": {"race.results", "race.sprint_results", "race.pit_stops"},
+    "laps": {"race.laps", "race.session_laps", "race.weather", "race.race_control"},
+}
+
+
+@pytest.mark.parametrize("method", TABLES)
+def test_every_frame_fits_its_table_and_is_labelled(make, few, method):
+    fetched = getattr(make(), method)(few)
+    assert set(fetched.tables) == TABLES[method] and not fetched.refused
+    for name, frame in fetched.tables.items():
+        pd.testing.assert_frame_equal(BY_NAME[name].conform(frame), frame)
+        assert len(frame)
+        assert set(frame["source"]) == {"sample"}
+        assert frame["source_version"].str.startswith("sample ").all()
+        assert frame["fetched_at"].eq(NOW).all()
+
+
+def test_each_weekend_has_the_sessions_of_its_format(make, few):
+    source = make()
+    told = pd.concat([source.practice(few).tables["race.practice"], source.qualifying(few).tables["race.qualifying"],
+                      source.results(few).tables["race.results"].assign(session="race"),
+                      source.results(few).tables["race.sprint_results"].assign(session="sprint")])
+    held = told.groupby("weekend")["session"].agg(set)
+    for weekend in few:
+        assert held[weekend.key] == set(weekend.session_names), weekend.key
+
+
+def test_classifications_and_qualifyings_keep_the_rules(everything):
+    for name in ("race.results", "race.sprint_results"):
+        for _, sheet in everything[name].groupby("weekend"):
+            check_classification(sheet)
+            assert set(sheet["content_hash"]) == {classification_hash(sheet)}
+    for _, sheet in everything["race.qualifying"].groupby(["weekend", "session"]):
+        check_qualifying(sheet)
+
+
+def test_all_weekends_that_were_run_are_there_and_no_other(everything):
+    run = [w.key for w in embedded_weekends().values()
+           if w.season >= 2022 and w.planned == "scheduled" and w.race_start < STANDS_STILL]
+    assert set(everything["race.results"]["weekend"]) == set(run) == set(everything["race.laps"]["weekend"])
+    assert len(run) == 103
+    calendar = everything["race.calendar"].set_index("weekend")
+    assert set(calendar.index[calendar["state"] == "done"]) == set(run)
+    assert calendar.loc["2023-china", "state"] == "cancelled"
+
+
+def test_fields_are_those_of_the_season(everything):
+    cars = everything["race.results"].groupby("weekend")["driver"].nunique()
+    assert cars["2026-australia"] == 22 and cars["2025-australia"] == 20
+    assert cars["2024-australia"] == 19  # one car was wrecked in practice and no spare there
+    assert set(cars[cars.index.str.startswith("2026")]) == {22}
+    stand_in = everything["race.results"].query("weekend == '2024-saudi-arabia' and constructor == 'ferrari'")
+    assert dict(zip(stand_in["driver"], stand_in["car_number"], strict=True)) == {
+        "charles-leclerc": 16, "oliver-bearman": 38}
+
+
+@pytest.mark.parametrize(("field", "sizes"), [(20, (20, 15, 10)), (22, (22, 16, 10)), (24, (24, 17, 10))])
+def test_segments_follow_the_size_of_the_field(field, sizes):
+    assert segment_sizes(field) == sizes
+
+
+def test_no_more_cars_than_the_segment_takes_and_order_is_by_time_within_it(everything):
+    qualifying = everything["race.qualifying"]
+    times = qualifying.groupby(["weekend", "session"])[["q1_s", "q2_s", "q3_s"]].count()
+    old = times.index.get_level_values("weekend").str[:4] < "2026"
+    assert (times.loc[old, "q2_s"] <= 15).all() and (times.loc[~old, "q2_s"] <= 16).all()
+    assert (times["q3_s"] <= 10).all() and times["q3_s"].median() == 10
+    sheet = qualifying.query("weekend == '2026-china' and session == 'qualifying'").sort_values("position")
+    assert sheet["q3_s"].head(10).dropna().is_monotonic_increasing
+    assert sheet["q2_s"].iloc[10:16].dropna().is_monotonic_increasing
+    assert sheet["q1_s"].iloc[16:].dropna().is_monotonic_increasing
+
+
+def test_the_sprint_of_2022_sets_the_grid_and_later_ones_do_not(everything):
+    car = ["weekend", "driver"]
+    grid = everything["race.grid"].query("session == 'race'").set_index(car)["grid_position"]
+    sprint = everything["race.sprint_results"].set_index(car)["official_order"]
+    qualifying = everything["race.qualifying"].query("session == 'qualifying'").set_index(car)["position"]
+    sheets = pd.concat([grid, sprint, qualifying], axis=1, join="inner").astype(float)
+    for of_2022, some in sheets.groupby(sheets.index.get_level_values("weekend").str.startswith("2022")):
+        away = some[["official_order", "position"]].sub(some["grid_position"], axis=0).abs().mean()
+        assert (away["official_order"] < away["position"]) == of_2022
+
+
+def test_grid_sheets_and_classifications_agree(everything):
+    grid = everything["race.grid"].query("session == 'race'").set_index(["weekend", "driver"])
+    results = everything["race.results"].set_index(["weekend", "driver"])
+    told = results.join(grid[["grid_position", "grid_status"]], rsuffix="_sheet")
+    starters = told[told["grid_status"] != "not_started"]
+    assert (starters["grid_position"] == starters["grid_position_sheet"]).all()
+    in_lane = starters[starters["grid_status"] == "pit_lane"]
+    last_of_grid = starters[starters["grid_status"] == "grid"].groupby("weekend")["grid_position"].max()
+    behind = in_lane["grid_position"] > in_lane.index.get_level_values("weekend").map(last_of_grid)
+    assert len(behind) and behind.all()
+
+
+def test_points_are_those_of_the_season(everything):
+    results = everything["race.results"]
+    total = results.groupby("weekend")["points"].sum()
+    until_2024 = total.index.str[:4] <= "2024"
+    assert (total[~until_2024] == 101).all()
+    assert set(total[until_2024]) == {101.0, 102.0}  # with the point for the fastest lap, if a top ten car has it
+    assert (everything["race.sprint_results"].groupby("weekend")["points"].sum() == 36).all()
+
+
+def test_cancelled_weekends_are_refused_as_expected(make):
+    for key in ("2022-russia", "2026-saudi-arabia"):
+        for method in TABLES:
+            fetched = getattr(make(), method)([embedded_weekends()[key]])
+            assert all(len(frame) == 0 for frame in fetched.tables.values())
+            assert fetched.refused and all(refusal.expected for refusal in fetched.refused)
+    called_off = replace(embedded_weekends()["2025-bahrain"], planned="cancelled")
+    assert make().results([called_off]).refused[0].reason == "the weekend was cancelled"
+
+
+def test_seasons_it_does_not_have_give_no_rows_and_no_fault(make):
+    assert make().calendar([2018, 2021, 2031]).empty
+    fetched = make().results([embedded_weekends()["2021-bahrain"]])
+    assert fetched.tables["race.results"].empty
+    assert [refusal.expected for refusal in fetched.refused] == [True]
+
+
+def test_what_is_held_follows_the_clock(make):
+    weekend = embedded_weekends()["2025-bahrain"]
+    over = weekend.race_start + timedelta(hours=4)
+    early = make(over - timedelta(minutes=1))
+    assert [refusal.retry for refusal in early.results([weekend]).refused] == [True]
+    assert len(early.qualifying([weekend]).tables["race.grid"]) == 20
+    assert early.calendar([2025]).set_index("weekend").loc[weekend.key, "state"] == "upcoming"
+    late = make(over)
+    assert len(late.results([weekend]).tables["race.results"]) == 20
+    assert late.calendar([2025]).set_index("weekend").loc[weekend.key, "state"] == "done"
+
+
+@pytest.mark.parametrize("now", [datetime(2026, 8, 23, 5, 0, tzinfo=UTC), datetime(2031, 1, 1, tzinfo=UTC)])
+def test_there_is_always_a_next_weekend_with_its_grid_known_and_its_race_not(make, now):
+    source, weekend = make(now), embedded_weekends()["2026-netherlands"]
+    grid = source.qualifying([weekend]).tables["race.grid"]
+    assert grid.groupby("session").size().to_dict() == {"race": 22, "sprint": 22}
+    fetched = source.results([weekend])
+    assert fetched.tables["race.results"].empty and len(fetched.tables["race.sprint_results"]) == 22
+    assert [(refusal.session, refusal.expected) for refusal in fetched.refused] == [("race", True)]
+
+
+def test_its_calendar_is_no_news(make):
+    known = [weekend for weekend in embedded_weekends().values() if weekend.season >= 2022]
+    for now in (NOW, datetime(2024, 5, 1, tzinfo=UTC)):
+        told = overlay(calendar_rows(known, now), make(now).calendar(range(2022, 2027)))
+        assert news(known, told, now) == []
+
+
+def test_stored_twice_it_is_one_version(make, few, tmp_path):
+    source, warehouse = make(), WarehouseFile(tmp_path / "f1.duckdb")
+    written = []
+    for _ in range(2):
+        with warehouse.write("test") as connection:
+            store(connection, Fetched({"race.calendar": source.calendar([2022, 2023, 2024, 2025, 2026])}))
+            written.append([store(connection, getattr(source, method)(few)) for method in TABLES])
+    first, second = written
+    assert first[2]["race.results"] == len(source.results(few).tables["race.results"])
+    assert second[2]["race.results"] == second[2]["race.sprint_results"] == 0
+    assert second[3] == first[3]
