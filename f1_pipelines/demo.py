@@ -14,7 +14,7 @@ from f1_pipelines.settings import PROJECT_ROOT, settings
 from f1_pipelines.warehouse.database import WarehouseFile
 
 _TABLE = PROJECT_ROOT / "warehouse" / "queries" / "ranking_table.sql"
-FLOW = ("practice_results", "qualifying_results", "race_results", "ranking_features",
+FLOW = ("practice_results", "qualifying_results", "race_results", "race_laps", "ranking_features",
         "listnet_temperature", "pretrained_ranker", "race_predictions", "ranking_evaluation")
 
 
@@ -30,10 +30,12 @@ def run() -> None:
     weekends = [weekend.key for weekend in known_weekends(told.calendar_path)]
     start = time.monotonic()
     materialize("race_calendar", f"{weekends[0]}...{weekends[-1]}")
-    # Weekends that are far ahead have nothing to load: a range over them would mark them as materialized all the same.
+    # Only weekends that there is something of: a range would mark the others as materialized all the same.
     with WarehouseFile(told.f1_warehouse).read() as connection:
+        done = connection.execute("SELECT weekend FROM race.calendar WHERE state = 'done' "
+                                  "ORDER BY race_start").fetchall()
         upcoming = next_weekend(connection)
-    materialize(",".join(FLOW), f"{weekends[0]}...{upcoming}")
+    materialize(",".join(FLOW), f"{done[0][0] if done else upcoming}...{upcoming}")
     click.echo(f"\nMaterialized in {time.monotonic() - start:.0f} s.\n")
     _f1("query", "--file", str(_TABLE))
     click.echo("")

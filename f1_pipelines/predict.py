@@ -34,7 +34,8 @@ class Told:
     ranking: pd.DataFrame
 
 
-def rank(features: pd.DataFrame, trained: TrainedRanker, checkpoint: str, made_at: datetime) -> pd.DataFrame:
+def rank(features: pd.DataFrame, trained: TrainedRanker, checkpoint: str, made_at: datetime,
+         data_version: str) -> pd.DataFrame:
     """Rows of `ranking.predictions` for every weekend of `features`, outcome still missing.
 
     Args:
@@ -42,6 +43,7 @@ def rank(features: pd.DataFrame, trained: TrainedRanker, checkpoint: str, made_a
         trained: The model.
         checkpoint: Its id.
         made_at: When, timezone-aware.
+        data_version: Of the history behind the features.
 
     Returns:
         A permutation 1..n of each entry list; equal scores in the order of grid, then driver id.
@@ -52,7 +54,7 @@ def rank(features: pd.DataFrame, trained: TrainedRanker, checkpoint: str, made_a
         "weekend": entered["weekend"], "driver": entered["driver"], "checkpoint": checkpoint, "stage": entered["stage"],
         "constructor": entered["constructor"], "score": trained.scores(entered), "grid": entered["grid_position"],
         "in_sample": entered["season"].isin(trained.seasons) & (entered["race_start"] <= learnt_until),
-        "made_at": made_at,
+        "data_version": data_version, "made_at": made_at,
     }).sort_values(["weekend", "score", "grid", "driver"], ascending=[True, False, True, True])
     rows["predicted_position"] = rows.groupby("weekend").cumcount() + 1
     unknown = [column for column in PREDICTIONS.column_names if column not in rows.columns]
@@ -99,7 +101,8 @@ def predict_stored(weekend: str) -> Told:
         raise NothingToPredict(f"nothing is known of {key} yet; load it with `dagster asset materialize -m "
                                f"f1_pipelines.definitions --select race_calendar,practice_results,qualifying_results "
                                f"--partition {key}`")
-    rows = with_outcome(rank(features, load_checkpoint(folder).trained, checkpoint, datetime.now(UTC)), history.results)
+    fresh = rank(features, load_checkpoint(folder).trained, checkpoint, datetime.now(UTC), history.data_version)
+    rows = with_outcome(fresh, history.results)
     return _for_people(key, rows, history.calendar)
 
 
@@ -130,6 +133,8 @@ def _for_people(key: str, rows: pd.DataFrame, calendar: pd.DataFrame) -> Told:
     model, stage = rows["checkpoint"].iloc[0], rows["stage"].iloc[0]
     heading = (f"{event['event_name']} {event['season']} ({key}), race {event['race_start']:%Y-%m-%d %H:%M} UTC: "
                f"model {model}, known: {stage}, data: {event['source']}")
+    if event["source"] == "sample":
+        heading += "\nSAMPLE: a season driven by the simulator of this project. No result in it is real."
     if bool(rows["in_sample"].iloc[0]):
         heading += "\nThe model has learnt from this race: this is a look back, not a forecast."
     return Told(heading, ranking)

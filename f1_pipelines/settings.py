@@ -16,7 +16,7 @@ class Settings(BaseSettings):
 
     model_config = SettingsConfigDict(env_file=PROJECT_ROOT / ".env", extra="ignore", env_ignore_empty=True)
 
-    f1_source: Literal["f1db", "fastf1"] = Field("f1db", description="Where race weekends come from.")
+    f1_source: Literal["sample", "f1db", "fastf1"] = Field("sample", description="Where race weekends come from.")
     f1_f1db_path: Path | None = Field(None, description="Folder or zip of an f1db CSV release; downloaded when empty.")
     f1_f1db_url: str = Field("https://github.com/f1db/f1db/releases/latest/download/f1db-csv.zip",
                              description="Where a release is downloaded from when no path is given.")
@@ -57,4 +57,5 @@ def settings() -> Settings:
     except ValidationError as problem:
         first = problem.errors()[0]
         name = "_".join(map(str, first["loc"])).upper()
-        raise BadSetting(f"{name}={first['input']} can't be used: {first['msg'][0].lower()}{first['msg'][1:]}") from None
+        wanted = first["msg"][0].lower() + first["msg"][1:]
+        raise BadSetting(f"{name}={first['input']} can't be used: {wanted}") from None

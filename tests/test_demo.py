@@ -144,7 +144,8 @@ def test_a_forecast_made_before_the_race_is_kept_and_gets_its_outcome(told, plac
     with warehouse.write("pretend it was Friday") as connection:
         connection.execute("UPDATE ranking.predictions SET made_at = ?, score = -score, predicted_position = "
                            "23 - predicted_position WHERE weekend = '2026-hungary'", [friday])
-    forecast = "SELECT driver, predicted_position, made_at FROM ranking.predictions WHERE weekend = '2026-hungary' ORDER BY 1"
+    forecast = ("SELECT driver, predicted_position, made_at FROM ranking.predictions "
+                "WHERE weekend = '2026-hungary' ORDER BY 1")
     before = rows(forecast)
     done = dg.materialize([race_predictions], selection=[race_predictions], partition_key="2026-hungary", resources={
         "warehouse": warehouse, "clock": Clock(fixed="2026-07-27T09:00:00+00:00")})

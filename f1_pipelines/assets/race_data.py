@@ -1,25 +1,29 @@
 """Race weekends into the warehouse: calendar, practice, qualifying, results, laps."""
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from typing import Literal, TypeVar
 
 import dagster as dg
 
 from f1_pipelines.assets.checks import keys_are_unique, no_rows_check
 from f1_pipelines.assets.metadata import bar_plot, described, listing, preview, weekends_materialized
 from f1_pipelines.assets.partitions import race_weekends, weekends_of_run
-from f1_pipelines.identity.weekends import Weekend, add_refreshed, known_weekends
+from f1_pipelines.identity.weekends import add_refreshed, known_weekends
 from f1_pipelines.resources.race_data import Clock, RaceData
 from f1_pipelines.resources.warehouse import Warehouse
 from f1_pipelines.settings import settings
-from f1_pipelines.sources.base import Fetched, RaceDataSource
+from f1_pipelines.sources.base import Fetched, SourceError, SourceUnavailable
 from f1_pipelines.sources.calendar import calendar_rows, moved_starts, news, overlay, with_states
 from f1_pipelines.tables import race
-from f1_pipelines.warehouse.ingest import store, stored_weekends, weekends_of
+from f1_pipelines.warehouse.ingest import refuse_mixture, store, stored_weekends, weekends_of
 from f1_pipelines.warehouse.replace import replace_slices
 
 _COMMON = {
     "partitions_def": race_weekends, "backfill_policy": dg.BackfillPolicy.single_run(), "group_name": "race_data",
     "owners": ["team:race-data"], "kinds": {"python", "duckdb"}, "code_version": "1",
 }
+
+
+T = TypeVar("T")
 
 
 class IngestConfig(dg.Config):
@@ -38,16 +42,17 @@ def race_calendar(context: dg.AssetExecutionContext, warehouse: Warehouse, race_
     """
     asked = weekends_of_run(context)
     seasons = sorted({weekend.season for weekend in asked})
-    told = race_data.open(clock).calendar(seasons)
+    told = _asked(lambda: race_data.open(clock).calendar(seasons))
     everything = known_weekends(settings().calendar_path)
     known = calendar_rows([weekend for weekend in everything if weekend.season in seasons], clock.now())
     moved = moved_starts(known, told)
-    merged = overlay(known, told)
+    merged = overlay(known, told, clock.now())
     added = sorted(set(merged["weekend"]) - set(known["weekend"]))
     with warehouse.write(f"race_calendar {context.partition_keys[-1]}") as connection:
         finished = stored_weekends(connection, race.RESULTS.qualified)
         merged = with_states(merged, finished, clock.now())
         rows = merged[merged["weekend"].isin({weekend.key for weekend in asked} | set(added))]
+        refuse_mixture(connection, rows)
         replace_slices(connection, race.CALENDAR, rows)
         if fresh := news(everything, merged, clock.now()):
             add_refreshed(settings().calendar_path, fresh)
@@ -61,14 +66,14 @@ def race_calendar(context: dg.AssetExecutionContext, warehouse: Warehouse, race_
 def practice_results(context: dg.AssetExecutionContext, config: IngestConfig, warehouse: Warehouse,
                      race_data: RaceData, clock: Clock) -> dg.MaterializeResult:
     """Best lap of each car in each practice. One row per (weekend, session, driver)."""
-    return _ingest(context, config, warehouse, race_data.open(clock), lambda source, wanted: source.practice(wanted))
+    return _ingest(context, config, warehouse, race_data, clock, "practice")
 
 
 @dg.asset(**_COMMON, deps=[race_calendar], metadata=described(race.QUALIFYING))
 def qualifying_results(context: dg.AssetExecutionContext, config: IngestConfig, warehouse: Warehouse,
                        race_data: RaceData, clock: Clock) -> dg.MaterializeResult:
     """Qualifying and sprint qualifying with segments, and the starting grid. One row per (weekend, session, driver)."""
-    return _ingest(context, config, warehouse, race_data.open(clock), lambda source, wanted: source.qualifying(wanted))
+    return _ingest(context, config, warehouse, race_data, clock, "qualifying")
 
 
 @dg.asset(**_COMMON, deps=[race_calendar], metadata=described(race.RESULTS))
@@ -78,7 +83,7 @@ def race_results(context: dg.AssetExecutionContext, config: IngestConfig, wareho
 
     Every version that a source ever told stays; `race.current_results` is the one to go by.
     """
-    return _ingest(context, config, warehouse, race_data.open(clock), lambda source, wanted: source.results(wanted))
+    return _ingest(context, config, warehouse, race_data, clock, "results")
 
 
 @dg.asset(**_COMMON, deps=[race_calendar], metadata=described(race.LAPS))
@@ -88,17 +93,28 @@ def race_laps(context: dg.AssetExecutionContext, config: IngestConfig, warehouse
 
     Weather and the messages of race control come with it. f1db has no laps: then there are no rows, and it says so.
     """
-    return _ingest(context, config, warehouse, race_data.open(clock), lambda source, wanted: source.laps(wanted))
+    return _ingest(context, config, warehouse, race_data, clock, "laps")
 
 
-def _ingest(context: dg.AssetExecutionContext, config: IngestConfig, warehouse: Warehouse, source: RaceDataSource,
-            fetch: Callable[[RaceDataSource, Sequence[Weekend]], Fetched]) -> dg.MaterializeResult:
+def _asked(question: Callable[[], T]) -> T:
+    """The source's answer. What waiting can't mend (a wrong path, a missing column) fails without a retry."""
+    try:
+        return question()
+    except SourceUnavailable:
+        raise
+    except SourceError as problem:
+        raise dg.Failure(str(problem), allow_retries=False) from problem
+
+
+def _ingest(context: dg.AssetExecutionContext, config: IngestConfig, warehouse: Warehouse, race_data: RaceData,
+            clock: Clock, what: Literal["practice", "qualifying", "results", "laps"]) -> dg.MaterializeResult:
     """Store every complete session of this run's weekends and list those refused.
 
     Fails when not one session could be stored although there should be one: what was stored before stays as it is.
     """
     asked = weekends_of_run(context)
-    fetched = fetch(source, asked)
+    source = _asked(lambda: race_data.open(clock))
+    fetched: Fetched = _asked(lambda: getattr(source, what)(asked))
     has_rows = any(len(frame) for frame in fetched.tables.values())
     faults = [refusal for refusal in fetched.refused if not refusal.expected]
     if not has_rows and faults:

@@ -144,7 +144,7 @@ def race_predictions(context: dg.AssetExecutionContext, warehouse: Warehouse, cl
     asked = [weekend.key for weekend in weekends_of_run(context)]
     with warehouse.read() as connection:
         checkpoint, folder = promoted_checkpoint(connection)
-        results = read_history(connection).results
+        history = read_history(connection)
         features = RANKING.conform(connection.execute(
             "SELECT * FROM features.ranking WHERE weekend IN (SELECT unnest(?::VARCHAR[]))", [asked]).df())
         forecasts = tables.PREDICTIONS.conform(connection.execute(
@@ -153,8 +153,8 @@ def race_predictions(context: dg.AssetExecutionContext, warehouse: Warehouse, cl
     if features.empty:
         raise dg.Failure(f"no features of {asked[0]}{' to ' + asked[-1] if len(asked) > 1 else ''}; materialize "
                          "ranking_features for it first", allow_retries=False)
-    fresh = rank(features, load_checkpoint(folder).trained, checkpoint, clock.now())
-    rows = with_outcome(_keep_forecasts(forecasts, fresh, features, clock.now()), results)
+    fresh = rank(features, load_checkpoint(folder).trained, checkpoint, clock.now(), history.data_version)
+    rows = with_outcome(_keep_forecasts(forecasts, fresh, features, clock.now()), history.results)
     with warehouse.write(f"race_predictions {asked[-1]}") as connection:
         replace_slices(connection, tables.PREDICTIONS, rows, accept_fewer_rows=True)
     judged = rows[rows["actual_position"].notna()]

@@ -43,7 +43,9 @@ def folds(rows: pd.DataFrame, protocol: str) -> Iterator[tuple[pd.DataFrame, pd.
     if protocol not in PROTOCOLS:
         raise ValueError(f'"{protocol}" is no protocol; one of {", ".join(PROTOCOLS)} is wanted')
     for season in SEASONS_TESTED.get(protocol, ()):
-        yield rows[rows["season"] < season], rows[rows["season"] == season]
+        train, test = rows[rows["season"] < season], rows[rows["season"] == season]
+        if len(train) and len(test):  # the sample has fewer seasons than the protocol
+            yield train, test
     for season in SEASONS_TESTED_BY_WEEKEND.get(protocol, ()):
         for start, race in rows[rows["season"] == season].groupby("race_start"):
             yield rows[rows["race_start"] < start], race

@@ -20,9 +20,10 @@ class RaceHistory:
 
     @property
     def data_version(self) -> str:
-        """Digest of the classifications, whatever order they were stored in: what a model has learnt from."""
+        """Sources and digest of the classifications, whatever order they were stored in: what a model learns from."""
         hashes = self.results[["weekend", "content_hash"]].drop_duplicates().sort_values("weekend")
-        return hashlib.sha256("".join(hashes["weekend"] + hashes["content_hash"]).encode()).hexdigest()[:16]
+        digest = hashlib.sha256("".join(hashes["weekend"] + hashes["content_hash"]).encode()).hexdigest()[:12]
+        return "-".join([*sorted(self.results["source"].unique()), digest])
 
     def until(self, weekend: str) -> RaceHistory:
         """The same without the races after `weekend`."""

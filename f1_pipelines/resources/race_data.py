@@ -26,7 +26,7 @@ class Clock(dg.ConfigurableResource):
 class RaceData(dg.ConfigurableResource):
     """Where race weekends come from."""
 
-    source: str = Field(description="f1db or fastf1.")
+    source: str = Field(description="sample, f1db or fastf1.")
     f1db_path: str | None = Field(None, description="Folder or zip of an f1db CSV release; downloaded when empty.")
     f1db_url: str = Field("", description="Address of the newest release's CSV zip.")
     f1db_folder: str = Field(description="Where a downloaded release is kept.")

@@ -31,7 +31,7 @@ def calendar_rows(weekends: Sequence[Weekend], now: datetime) -> pd.DataFrame:
     } for weekend in weekends], columns=CALENDAR.column_names))
 
 
-def overlay(known: pd.DataFrame, told: pd.DataFrame) -> pd.DataFrame:
+def overlay(known: pd.DataFrame, told: pd.DataFrame, now: datetime) -> pd.DataFrame:
     """`known` with every value that the source tells, and the weekends that only the source has.
 
     A weekend that the source leaves out stays as it is, less its round where that is another's now: a schedule that
@@ -40,8 +40,15 @@ def overlay(known: pd.DataFrame, told: pd.DataFrame) -> pd.DataFrame:
     Args:
         known: Rows of `race.calendar`.
         told: The same from a source; missing values tell nothing.
+        now: The present instant, timezone-aware. The starts of a race that is over stay as they were reviewed:
+            FastF1's schedule is an hour off around a change of the clocks.
     """
     ours, theirs = known.set_index("weekend"), told.set_index("weekend")
+    both = ours.index.intersection(theirs.index)
+    over = both[(ours.loc[both, "race_start"] <= now) & (theirs.loc[both, "race_start"] <= now)]
+    for start in _STARTS:
+        reviewed = ours[start].reindex(theirs.index).fillna(theirs[start])
+        theirs[start] = theirs[start].mask(theirs.index.isin(over), reviewed)
     merged = theirs.combine_first(ours).reset_index()
     left_out = ~merged["weekend"].isin(told["weekend"])
     merged["round"] = merged["round"].mask(left_out & merged.duplicated(["season", "round"], keep=False))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from f1_pipelines.sources.base import RaceDataSource, SourceError
 
-NAMES = ("f1db", "fastf1")
+NAMES = ("sample", "f1db", "fastf1")
 
 
 def open_source(name: str, now: Callable[[], datetime], *, f1db_path: Path | None = None, f1db_url: str = "",
@@ -22,6 +22,10 @@ def open_source(name: str, now: Callable[[], datetime], *, f1db_path: Path | Non
         f1db_folder: Where a downloaded release is kept.
         fastf1_cache: FastF1's cache folder.
     """
+    if name == "sample":
+        from f1_pipelines.sources.sample import SampleSource
+
+        return SampleSource(now)
     if name == "f1db":
         from f1_pipelines.sources.f1db import F1dbSource
         from f1_pipelines.sources.f1db_download import latest_release

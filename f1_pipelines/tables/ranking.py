@@ -9,12 +9,14 @@ STAGES = ("entry", "practice", "qualifying", "grid")
 PROTOCOLS = ("holdout_2025", "rolling_2019_2025", "prequential_2026")
 POPULATIONS = ("starters", "classified")
 
+DATA_VERSION = Column("data_version", "VARCHAR", "Sources and digest of the classifications behind it; sample = made "
+                      "up", required=True)
 CHECKPOINT = Column("checkpoint", "VARCHAR", "Checkpoint id: a digest of its weights and settings", required=True)
 
 TEMPERATURES = Table(
     "ranking", "temperatures", "Trials of the search for F1Net's ListNet temperature",
     ("data_version", "seed", "trial"), (
-        Column("data_version", "VARCHAR", "Digest of the classifications that were used", required=True),
+        DATA_VERSION,
         Column("seed", "INTEGER", "Seed of the search", required=True),
         Column("trial", "INTEGER", "Number of the trial, from 1", required=True, minimum=1),
         Column("temperature", "DOUBLE", "Temperature tried", required=True, minimum=0),
@@ -31,7 +33,7 @@ CHECKPOINTS = Table(
         Column("trained_through", "VARCHAR", "Last weekend it learnt from", required=True),
         Column("n_races", "INTEGER", "Races it learnt from", required=True, minimum=1),
         Column("feature_version", "VARCHAR", "Version of the features it reads", required=True),
-        Column("data_version", "VARCHAR", "Digest of the classifications it learnt from", required=True),
+        DATA_VERSION,
         Column("seed", "INTEGER", "Seed of the training", required=True),
         Column("metrics", "VARCHAR", "Metrics of the training as JSON", required=True),
         Column("path", "VARCHAR", "Folder with model.safetensors and meta.json", required=True),
@@ -55,6 +57,7 @@ PREDICTIONS = Table(
         Column("expected_position", "DOUBLE", "Mean place; as p_win", minimum=1),
         Column("actual_position", "INTEGER", "Place in the official order of the starters, once known", minimum=1),
         Column("exact_match", "BOOLEAN", "Whether prediction and result agree; missing until the result is known"),
+        DATA_VERSION,
         Column("in_sample", "BOOLEAN", "The model learnt from this race: no forecast, whatever it says", required=True),
         Column("made_at", "TIMESTAMPTZ", "When it was made (UTC)", required=True),
     ), slice_by=("weekend", "checkpoint", "stage"))
@@ -91,7 +94,7 @@ EVALUATION_SUMMARY = Table(
         Column("delta_spearman", "DOUBLE", "Mean Spearman less that of grid order", required=True),
         Column("delta_low", "DOUBLE", "Lower bound of its 95 % interval", required=True),
         Column("delta_high", "DOUBLE", "Upper bound of its 95 % interval", required=True),
-        Column("data_version", "VARCHAR", "Digest of the classifications that were used", required=True),
+        DATA_VERSION,
         Column("evaluated_at", "TIMESTAMPTZ", "When it was measured (UTC)", required=True),
     ), slice_by=("predictor", "protocol"))
 

@@ -9,6 +9,11 @@ from f1_pipelines.tables.catalog import BY_NAME
 from f1_pipelines.tables.race import RESULTS, SPRINT_RESULTS
 from f1_pipelines.warehouse.replace import add_versions, replace_slices
 
+
+class MixedSources(ValueError):
+    """Sample rows and real rows would lie in one warehouse."""
+
+
 _VERSIONED = {RESULTS.qualified, SPRINT_RESULTS.qualified}
 
 
@@ -18,9 +23,12 @@ def store(connection: duckdb.DuckDBPyConnection, fetched: Fetched, accept_fewer_
     A classification that says what the stored one says adds no version, and counts 0. Results make a weekend `done`.
 
     Raises:
+        MixedSources: Sample rows and real rows would meet.
         InvalidRows: A frame does not fit its table.
         ShrunkSlice: A slice would lose many rows and `accept_fewer_rows` is not set.
     """
+    for frame in fetched.tables.values():
+        refuse_mixture(connection, frame)
     written = {}
     for name, frame in fetched.tables.items():
         if name in _VERSIONED:
@@ -33,6 +41,23 @@ def store(connection: duckdb.DuckDBPyConnection, fetched: Fetched, accept_fewer_
         connection.execute("UPDATE race.calendar SET state = 'done' "
                            "WHERE weekend IN (SELECT weekend FROM race.results)")
     return written
+
+
+def refuse_mixture(connection: duckdb.DuckDBPyConnection, frame: pd.DataFrame) -> None:
+    """Keep made-up and real weekends in different files: nobody may take the one for the other.
+
+    Raises:
+        MixedSources: The frame is of the sample and the file holds real weekends, or the other way round.
+    """
+    if frame.empty:
+        return
+    made_up = (frame["source"] == "sample").any()
+    others = connection.execute("SELECT DISTINCT source FROM race.calendar WHERE source <> 'embedded' "
+                                "AND (source = 'sample') <> ?", [bool(made_up)]).fetchall()
+    if others:
+        arriving = ", ".join(sorted(set(frame["source"]) - {"embedded"}))
+        raise MixedSources(f"this warehouse holds weekends of the source {others[0][0]}, {arriving} rows don't go into "
+                           "it: name another file in F1_WAREHOUSE, or delete this one to start anew")
 
 
 def stored_weekends(connection: duckdb.DuckDBPyConnection, table: str) -> set[str]:

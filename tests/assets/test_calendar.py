@@ -1,5 +1,4 @@
 """Weekends as partitions: one added in mid-season gets in without a change of code, none ever gets lost."""
-import os
 import subprocess
 import sys
 
@@ -43,7 +42,7 @@ def test_a_weekend_added_in_mid_season_becomes_a_partition_with_the_next_load(re
         ("2026-turkey", 24, "Turkish Grand Prix", "istanbul-1", "upcoming")]
     # Another process, as a reloaded code location is one.
     code = "from f1_pipelines.assets.partitions import race_weekends; print(race_weekends.get_partition_keys()[-1])"
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=dict(os.environ))
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert told.stdout.strip() == "2026-turkey"
 
     # A source that no longer lists it, and a refresh of another season, lose nothing.

@@ -1,8 +1,13 @@
 """Race weekends through Dagster: rerun, range, refusal, checks that pass and checks that fail."""
+from pathlib import Path
+
 import dagster as dg
+import duckdb
 import pytest
 
 from f1_pipelines.assets import race_data
+from f1_pipelines.identity.weekends import known_weekends, weekend
+from f1_pipelines.resources.race_data import RaceData
 
 LOADED = ("race_calendar", "practice_results", "qualifying_results", "race_results", "race_laps")
 
@@ -41,6 +46,45 @@ def test_a_weekend_to_come_is_refused_with_one_sentence_and_nothing_is_lost(run,
     assert message == ("nothing could be loaded from f1db: 2026-netherlands race: not held yet "
                        "(starts 2026-08-23 13:00 UTC) (and 1 more)")
     assert rows("SELECT DISTINCT weekend FROM race.results") == [("2026-hungary",)]
+
+
+def why(failed: dg.ExecuteInProcessResult, node: str) -> str:
+    assert not failed.success
+    error = failed.failure_data_for_node(node).error
+    return (error.cause or error).message
+
+
+@pytest.mark.parametrize(("changes", "told"), [
+    ({"f1db_path": "/nowhere"}, "no f1db release at /nowhere: set F1_F1DB_PATH to the folder or zip"),
+    ({"f1db_path": None, "f1db_url": "http://127.0.0.1:9/f1db-csv.zip"}, "could not be downloaded from http://127.0.0.1"),
+    ({"source": "ergast"}, "'ergast' is no source; set F1_SOURCE to one of "),
+])
+def test_a_source_that_can_not_answer_says_why_and_nothing_is_lost(run, rows, resources, tmp_path, changes, told):
+    run("race_calendar", "race_results", partition="2024-monaco")
+    held = [rows("SELECT * FROM race.results ORDER BY driver"), rows("SELECT * FROM race.calendar")]
+    settings = {"source": "f1db", "f1db_path": None, "f1db_folder": str(tmp_path), "fastf1_cache": str(tmp_path)}
+    resources["race_data"] = RaceData(**settings | changes)
+    for asset in ("race_calendar", "race_results"):
+        assert told in why(run(asset, partition="2024-monaco"), asset)
+    assert [rows("SELECT * FROM race.results ORDER BY driver"), rows("SELECT * FROM race.calendar")] == held
+
+
+def test_a_warehouse_of_another_version_is_left_as_it_is(run, rows, resources):
+    run("race_calendar", "race_results", partition="2024-monaco")
+    with duckdb.connect(resources["warehouse"].path) as connection:
+        connection.execute("UPDATE main.schema_version SET version = 99")
+    assert "holds schema version 99" in why(run("race_results", partition="2024-spain"), "race_results")
+    assert rows("SELECT DISTINCT weekend FROM race.results") == [("2024-monaco",)]
+
+
+def test_a_start_that_the_source_moved_is_what_the_next_run_goes_by(run, rows, resources):
+    """f1db has first practice of Singapore 2026 an hour later than our calendar."""
+    assert run("race_calendar", partition="2026-singapore").success
+    beside = Path(resources["warehouse"].path).with_name("calendar.csv")
+    [(told,)] = rows("SELECT practice_1_start FROM race.calendar")
+    assert weekend("2026-singapore", beside).sessions["practice_1"] == told != \
+        weekend("2026-singapore").sessions["practice_1"]
+    assert [w.key for w in known_weekends(beside)] == [w.key for w in known_weekends()]
 
 
 def test_laps_that_the_source_never_has_are_told_not_failed(run):

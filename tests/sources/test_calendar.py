@@ -30,7 +30,7 @@ def test_a_cancelled_weekend_stays_and_stays_cancelled(known):
 def test_a_schedule_from_before_the_cancellation_makes_no_race_of_it(known):
     """An old copy still lists it: it is overdue when its time has passed, and no session of it was ever held."""
     saudi = known["weekend"] == "2026-saudi-arabia"
-    merged = overlay(known, known.assign(state=known["state"].mask(saudi, "upcoming")))
+    merged = overlay(known, known.assign(state=known["state"].mask(saudi, "upcoming")), NOW)
     for hour, state in ((16, "upcoming"), (18, "live"), (22, "overdue")):
         assert states(merged, set(), datetime(2026, 4, 19, hour, tzinfo=UTC))["2026-saudi-arabia"] == state
 
@@ -41,7 +41,8 @@ def test_a_race_told_a_day_early_is_told_of_and_never_done():
     vegas = known["weekend"] == "2025-las-vegas"
     told = known.assign(race_start=known["race_start"].mask(vegas, pd.Timestamp("2025-11-22T04:00Z")))
     assert moved_starts(known, told) == ["2025-las-vegas: 2025-11-23 04:00 UTC here, 2025-11-22 04:00 UTC told"]
-    assert states(overlay(known, told), set(), datetime(2025, 11, 22, 9, tzinfo=UTC))["2025-las-vegas"] == "overdue"
+    saturday = datetime(2025, 11, 22, 9, tzinfo=UTC)
+    assert states(overlay(known, told, saturday), set(), saturday)["2025-las-vegas"] == "overdue"
 
 
 def test_a_race_is_done_by_its_results_never_by_the_clock(known):
@@ -54,7 +55,7 @@ def test_a_race_is_done_by_its_results_never_by_the_clock(known):
 
 
 def test_a_shorter_schedule_removes_nothing(known):
-    merged = overlay(known, known.tail(3))
+    merged = overlay(known, known.tail(3), NOW)
     assert set(merged["weekend"]) == set(known["weekend"])
 
 
@@ -62,7 +63,7 @@ def test_a_moved_start_is_taken_and_told(known):
     """São Paulo 2024: qualifying to Sunday morning, the race 90 minutes earlier, published the evening before."""
     monday = pd.Timestamp("2026-06-08T13:00Z")
     moved = known.assign(race_start=known["race_start"].mask(known["weekend"] == "2026-monaco", monday))
-    assert overlay(known, moved).set_index("weekend").loc["2026-monaco", "race_start"] == monday
+    assert overlay(known, moved, NOW).set_index("weekend").loc["2026-monaco", "race_start"] == monday
     assert [line.split(":")[0] for line in moved_starts(known, moved)] == ["2026-monaco"]
 
 
@@ -70,7 +71,7 @@ def test_a_weekend_that_only_the_source_knows_is_added_and_becomes_known(known, 
     rwanda = known[known["weekend"] == "2026-qatar"].assign(
         weekend="2026-rwanda", round=24, event_name="Rwanda Grand Prix", circuit="bugesera", layout="bugesera-1",
         race_start=pd.Timestamp("2026-12-13T13:00Z"))
-    merged = overlay(known, rwanda)
+    merged = overlay(known, rwanda, NOW)
     file = tmp_path / "calendar.csv"
     add_refreshed(file, news(known_weekends(), merged, NOW))
     assert [w.key for w in known_weekends(file)][-1] == "2026-rwanda"
@@ -83,12 +84,12 @@ def test_a_session_to_come_that_moved_is_news_and_a_race_that_is_over_stays_as_i
     earlier = known["race_start"].mask(known["weekend"] == miami, pd.Timestamp("2026-05-03T14:00Z"))
     told = known.assign(race_start=earlier, qualifying_start=known["qualifying_start"] + timedelta(hours=1))
     on_the_day = datetime(2026, 5, 3, 12, tzinfo=UTC)
-    add_refreshed(file, news(known_weekends(), overlay(known, told), on_the_day))
+    add_refreshed(file, news(known_weekends(), overlay(known, told, NOW), on_the_day))
     assert weekend(miami, file).race_start == datetime(2026, 5, 3, 14, tzinfo=UTC)
     assert weekend("2026-monaco", file).sessions["qualifying"] - weekend("2026-monaco").sessions["qualifying"] == \
         timedelta(hours=1)
     assert weekend("2026-australia", file) == weekend("2026-australia")
-    assert news(known_weekends(file), overlay(known, told), on_the_day) == []
+    assert news(known_weekends(file), overlay(known, told, NOW), on_the_day) == []
 
 
 def test_a_number_that_went_to_another_weekend_is_there_once(known, tmp_path):
@@ -96,7 +97,7 @@ def test_a_number_that_went_to_another_weekend_is_there_once(known, tmp_path):
     file = tmp_path / "calendar.csv"
     add_refreshed(file, [replace(weekend("2026-monaco"), race_laps=77)])
     renumbered = known[known["round"] > 6].assign(round=known["round"] - 1)
-    merged = overlay(known, renumbered)
+    merged = overlay(known, renumbered, NOW)
     assert not merged.dropna(subset="round").duplicated(["season", "round"]).any()
     add_refreshed(file, news(known_weekends(file), merged, NOW))
     assert weekend_of_round(2026, 6, file).key == "2026-barcelona-catalunya"
@@ -104,7 +105,7 @@ def test_a_number_that_went_to_another_weekend_is_there_once(known, tmp_path):
 
 
 def test_a_renumbered_round_keeps_its_key(known):
-    merged = overlay(known, known.assign(round=known["round"] + 1)).set_index("weekend")
+    merged = overlay(known, known.assign(round=known["round"] + 1), NOW).set_index("weekend")
     assert merged.loc["2026-monaco", "round"] == known.set_index("weekend").loc["2026-monaco", "round"] + 1
 
 
@@ -112,7 +113,22 @@ def test_a_changed_format_keeps_no_session_that_is_no_longer_held(known):
     """Zandvoort as a conventional weekend turned into a sprint: second and third practice go."""
     told = known[known["weekend"] == "2026-monaco"].assign(format="sprint_qualifying", practice_2_start=pd.NaT,
                                                            practice_3_start=pd.NaT)
-    row = overlay(known, told).set_index("weekend").loc["2026-monaco"]
+    row = overlay(known, told, NOW).set_index("weekend").loc["2026-monaco"]
     assert pd.isna(row["practice_2_start"])
     assert pd.isna(row["practice_3_start"])
-    assert [w.format for w in to_weekends(overlay(known, told)) if w.key == "2026-monaco"] == ["sprint_qualifying"]
+    assert [w.format for w in to_weekends(overlay(known, told, NOW)) if w.key == "2026-monaco"] == ["sprint_qualifying"]
+
+
+def test_the_starts_of_a_race_that_is_over_stay_as_they_were_reviewed(known):
+    """FastF1 gives sessions before a change of the clocks an hour off, for example 2023-australia."""
+    an_hour_off = known.assign(practice_1_start=known["practice_1_start"] + pd.Timedelta(hours=1))
+    merged = overlay(known, an_hour_off, NOW).set_index("weekend")["practice_1_start"]
+    ours, theirs = (frame.set_index("weekend")["practice_1_start"] for frame in (known, an_hour_off))
+    assert merged["2026-australia"] == ours["2026-australia"]
+    assert merged["2026-monaco"] == theirs["2026-monaco"]
+
+
+def test_a_race_that_was_put_off_on_the_day_takes_its_new_start(known):
+    told = known.assign(race_start=known["race_start"].mask(
+        known["weekend"] == "2026-australia", pd.Timestamp("2026-04-13T05:00Z")))
+    assert overlay(known, told, NOW).set_index("weekend").loc["2026-australia", "race_start"] > NOW

@@ -69,3 +69,22 @@ def test_a_provisional_sheet_that_comes_late_is_not_current(tell):
     assert tell(sheet("bac"), sheet("abc", "provisional"))[:2] == ("bac", 1)
     # ... and the official one told again is still the same version
     assert tell(sheet("bac"))[:2] == ("bac", 1)
+
+
+def test_made_up_and_real_weekends_never_share_a_warehouse(tmp_path):
+    from f1_pipelines.sources.base import Fetched
+    from f1_pipelines.warehouse.ingest import MixedSources, store
+
+    warehouse = WarehouseFile(tmp_path / "f1.duckdb")
+    calendar = pd.DataFrame({column: [None] for column in BY_NAME["race.calendar"].column_names}).assign(
+        weekend="2023-italy", season=2023, event_name="Italian Grand Prix", circuit="monza", layout="monza-7",
+        format="conventional", state="done", race_start=pd.Timestamp("2023-09-03T13:00Z"), source="sample",
+        fetched_at=pd.Timestamp("2023-09-03T15:00Z"))
+    with warehouse.write("test") as connection:
+        store(connection, Fetched({"race.calendar": calendar}))
+        store(connection, Fetched({"race.results": sheet("abc", source="sample")}))
+    with pytest.raises(MixedSources, match="holds weekends of the source sample, f1db rows don't go into it"), \
+            warehouse.write("test") as connection:
+        store(connection, Fetched({"race.results": sheet("bac", source="f1db")}))
+    with warehouse.read() as connection:
+        assert connection.execute("SELECT DISTINCT source FROM race.results").fetchall() == [("sample",)]

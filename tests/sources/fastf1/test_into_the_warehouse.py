@@ -49,8 +49,9 @@ def test_an_asset_stores_what_is_whole_and_says_what_is_not(replay, tmp_path):
     from f1_pipelines.definitions import defs
 
     warehouse = Warehouse(path=str(tmp_path / "f1.duckdb"))
-    resources = {**defs.resources, "warehouse": warehouse, "clock": Clock(fixed="2026-11-29T12:00:00+00:00"),
-                 "race_data": RaceData(source="fastf1", f1db_folder=str(tmp_path), fastf1_cache=str(tmp_path / "cache"))}
+    resources = {
+        **defs.resources, "warehouse": warehouse, "clock": Clock(fixed="2026-11-29T12:00:00+00:00"),
+        "race_data": RaceData(source="fastf1", f1db_folder=str(tmp_path), fastf1_cache=str(tmp_path / "cache"))}
 
     def run(*names: str) -> dg.ExecuteInProcessResult:
         return dg.materialize([*defs.assets, *defs.asset_checks], selection=dg.AssetSelection.assets(*names),

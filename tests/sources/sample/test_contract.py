@@ -171,7 +171,7 @@ def test_there_is_always_a_next_weekend_with_its_grid_known_and_its_race_not(mak
 def test_its_calendar_is_no_news(make):
     known = [weekend for weekend in embedded_weekends().values() if weekend.season >= 2022]
     for now in (NOW, datetime(2024, 5, 1, tzinfo=UTC)):
-        told = overlay(calendar_rows(known, now), make(now).calendar(range(2022, 2027)))
+        told = overlay(calendar_rows(known, now), make(now).calendar(range(2022, 2027)), now)
         assert news(known, told, now) == []
 
 

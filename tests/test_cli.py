@@ -1,0 +1,144 @@
+"""What a user can mend is told by `f1` in one sentence, with an exit code and without a traceback."""
+import json
+import subprocess
+import sys
+from datetime import UTC, datetime
+
+import pytest
+
+from f1_pipelines import cli
+from f1_pipelines.identity.weekends import season_weekends
+from f1_pipelines.sources.calendar import calendar_rows
+from f1_pipelines.tables.race import CALENDAR
+from f1_pipelines.warehouse.database import WarehouseFile
+from f1_pipelines.warehouse.replace import replace_slices
+
+
+@pytest.fixture
+def f1(tmp_path, monkeypatch, capsys):
+    """Runs the command with its own warehouse; returns exit code, what it printed, and what it complained of."""
+    monkeypatch.setenv("F1_WAREHOUSE", str(tmp_path / "f1.duckdb"))
+    monkeypatch.setenv("F1_SOURCE", "f1db")
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["f1", *arguments])
+        code = 0
+        try:
+            cli.main()
+        except SystemExit as end:
+            code = end.code
+        return code, *capsys.readouterr()
+
+    return run
+
+
+@pytest.fixture
+def warehouse(tmp_path) -> WarehouseFile:
+    """The calendar of 2026, and nothing else."""
+    file = WarehouseFile(tmp_path / "f1.duckdb")
+    with file.write("test") as connection:
+        replace_slices(connection, CALENDAR, calendar_rows(season_weekends(2026), datetime.now(UTC)))
+    return file
+
+
+def one_sentence(answer: tuple[int, str, str]) -> str:
+    code, printed, complaint = answer
+    assert (code, printed) == (1, "")
+    assert complaint.startswith("f1: ") and complaint.count("\n") == 1, complaint
+    return complaint
+
+
+def test_rows_are_printed_in_each_format(f1, warehouse):
+    sql = "SELECT weekend, round, race_laps FROM race.calendar WHERE weekend LIKE '2026-sa%' ORDER BY ALL"
+    assert f1("query", "--format", "csv", sql) == (
+        0, "weekend,round,race_laps\n2026-sao-paulo,20,71\n2026-saudi-arabia,,50\n", "")
+    assert json.loads(f1("query", "--format", "json", sql)[1]) == [
+        {"weekend": "2026-sao-paulo", "round": 20, "race_laps": 71},
+        {"weekend": "2026-saudi-arabia", "round": None, "race_laps": 50}]
+    assert "(2 rows)" in f1("query", sql)[1]
+
+
+def test_without_a_warehouse_it_says_how_to_fill_one(f1):
+    for command in (("query", "SELECT 1"), ("predict", "2026-monaco"), ("predict", "next")):
+        assert "f1.published.duckdb yet; fill it with `make demo`" in one_sentence(f1(*command))
+
+
+@pytest.mark.parametrize(("weekend", "told"), [
+    ("2026-monacco", '"2026-monacco" is no known weekend; keys read season-slug, like 2024-sao-paulo: did you mean '
+                     "2026-monaco?"),
+    ("1950-monaco", '"1950-monaco" is no known weekend'),
+    ("2026-monaco", "no model is promoted yet; train one with `make demo`"),
+])
+def test_a_weekend_that_can_not_be_predicted_says_why(f1, warehouse, weekend, told):
+    assert told in one_sentence(f1("predict", weekend))
+
+
+@pytest.mark.parametrize(("sql", "told"), [
+    ("SELEKT 1", "syntax error"),
+    ("SELECT * FROM race.nothing", "nothing does not exist"),
+    ("DELETE FROM race.calendar", "read-only"),
+    ("SELECT 'soon'::TIMESTAMPTZ", "soon"),
+])
+def test_sql_that_can_not_be_run_says_why(f1, warehouse, sql, told):
+    assert told in one_sentence(f1("query", sql))
+    assert f1("query", "--format", "csv", "SELECT count(*) AS n FROM race.calendar")[1] == "n\n24\n"
+
+
+def test_a_file_of_sql_that_can_not_be_read_says_why(f1, warehouse, tmp_path):
+    assert "nowhere.sql" in one_sentence(f1("query", "--file", str(tmp_path / "nowhere.sql")))
+    (tmp_path / "latin.sql").write_bytes("SELECT 'São Paulo'".encode("latin-1"))
+    assert "latin.sql" in one_sentence(f1("query", "--file", str(tmp_path / "latin.sql")))
+
+
+@pytest.mark.parametrize(("variable", "value", "wanted"), [
+    ("F1_SOURCE", "ergast", "'f1db' or 'fastf1'"), ("F1_WRITE_WAIT_S", "soon", "a valid number"),
+])
+def test_a_setting_that_can_not_be_is_named(f1, warehouse, monkeypatch, variable, value, wanted):
+    monkeypatch.setenv(variable, value)
+    for command in (("query", "SELECT 1"), ("predict", "next")):
+        complaint = one_sentence(f1(*command))
+        assert variable in complaint and value in complaint and wanted in complaint
+
+
+def test_a_broken_calendar_says_which_line(f1, warehouse, tmp_path):
+    (tmp_path / "calendar.csv").write_text("weekend,season\n2026-monaco,2026\n")
+    assert "calendar.csv lacks the columns round" in one_sentence(f1("predict", "2026-monaco"))
+
+
+def test_the_doctor_names_a_release_that_is_not_there(f1, warehouse, monkeypatch):
+    monkeypatch.setenv("F1_F1DB_PATH", "/nowhere")
+    code, printed, _ = f1("doctor")
+    assert code == 1
+    assert "FAIL  source: no f1db release at /nowhere: set F1_F1DB_PATH to the folder or zip" in printed
+    assert "ok    warehouse: 0 races" in printed
+
+
+@pytest.mark.parametrize("arguments", [(), ("SELECT 1", "--file", "a.sql"), ("--format", "xml", "SELECT 1")])
+def test_a_command_that_is_wrong_is_exit_code_2(f1, arguments):
+    code, _, complaint = f1("query", *arguments)
+    assert code == 2
+    assert "Error: " in complaint
+
+
+def test_a_published_copy_that_is_broken_says_what_to_do(f1, warehouse):
+    warehouse.published_path.write_bytes(b"not a database" * 1000)
+    assert "delete this copy, the next write publishes a new one" in one_sentence(f1("query", "SELECT 1"))
+
+
+HOLD = """
+import duckdb, sys, time
+connection = duckdb.connect(sys.argv[1])
+print("open", flush=True)
+time.sleep(60)
+"""
+
+
+def test_a_query_works_while_somebody_has_the_file_open(f1, warehouse):
+    shell = subprocess.Popen([sys.executable, "-c", HOLD, warehouse.path], stdout=subprocess.PIPE, text=True)
+    try:
+        assert shell.stdout.readline() == "open\n"
+        assert f1("query", "--format", "csv", "SELECT count(*) AS n FROM race.calendar") == (0, "n\n24\n", "")
+    finally:
+        shell.kill()
+        shell.wait()
+        shell.stdout.close()
