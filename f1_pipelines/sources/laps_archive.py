@@ -1,4 +1,4 @@
-"""A folder of real laps (`laps_YYYY.parquet`, `sprint_laps_YYYY.parquet`) as rows of `race.laps` and `race.session_laps`.
+"""A folder of real laps, `laps_YYYY.parquet` and `sprint_laps_YYYY.parquet`, as `race.laps` and `race.session_laps`.
 
 The files were made from FastF1 exports; their README lists what is wrong with them. Here a value that follows from the
 laps beside it is repaired and logged, a doubtful one is masked (missing, or `is_accurate` false), and none is invented:
@@ -170,7 +170,8 @@ def _read(file: Path, columns: list[str]) -> pd.DataFrame:
             raise SourceError(f"{file} lacks the columns {absent}; take a whole laps archive (see its README)")
         return pd.read_parquet(file, columns=columns)
     except (pa.ArrowException, OSError) as problem:
-        raise SourceError(f"{file} can't be read as parquet ({str(problem)[:120]}); copy the archive again") from problem
+        raise SourceError(f"{file} can't be read as parquet ({str(problem)[:120]}); copy the archive again"
+                          ) from problem
 
 
 def _weekend(file: Path, season: int, number: int) -> Weekend:
