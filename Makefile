@@ -9,7 +9,10 @@ F1_SHARED ?= $(abspath ../shared)
 export F1_SHARED
 
 # Dagster's own home, unless the caller has one.
-DAGSTER_HOME ?= $(CURDIR)/.dagster_home
+PROJECT_HOME := $(CURDIR)/.dagster_home
+ifeq ($(DAGSTER_HOME),)
+DAGSTER_HOME := $(PROJECT_HOME)
+endif
 export DAGSTER_HOME
 # Each dagster command announces its successor `dg`, which is not used here.
 export PYTHONWARNINGS = ignore::FutureWarning
@@ -35,9 +38,16 @@ $(READY): requirements.lock pyproject.toml
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
-$(DAGSTER_HOME)/dagster.yaml: dagster.yaml
-	@mkdir -p $(DAGSTER_HOME)
+# The project's own home follows dagster.yaml. In any other home a file that is there stays as it is.
+$(PROJECT_HOME)/dagster.yaml: dagster.yaml
+	@mkdir -p $(@D)
 	@cp $< $@
+
+ifneq ($(DAGSTER_HOME),$(PROJECT_HOME))
+$(DAGSTER_HOME)/dagster.yaml:
+	@mkdir -p $(@D)
+	@cp dagster.yaml $@
+endif
 
 demo: setup  ## Run the whole flow and print the evaluation and the next prediction
 	@$(BIN)/python -m f1_pipelines demo
@@ -51,7 +61,7 @@ dev: setup  ## Open the Dagster UI on http://127.0.0.1:3000
 bench: setup  ## Print the benchmark tables
 	$(BIN)/python -m benchmarks
 
-lint: setup  ## Check style, types of imports and the Dagster definitions
+lint: setup  ## Check style and the Dagster definitions
 	$(BIN)/ruff check .
 	$(BIN)/dagster definitions validate
 

@@ -1,7 +1,7 @@
 """How the race engine's cost grows, and whether its races look like real ones.
 
-    python benchmarks/engine_bench.py            cost by episodes, cars and laps (CPU seconds, peak memory)
-    python benchmarks/engine_bench.py --races    races on priors against what real laps say
+    python -m benchmarks.engine_bench            cost by episodes, cars and laps (CPU seconds, peak memory)
+    python -m benchmarks.engine_bench --races    races on priors against what real laps say
 
 One core: run with OMP_NUM_THREADS=1. CPU time, not wall time. Peak memory is that of numpy's own allocations.
 """

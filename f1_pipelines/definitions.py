@@ -1,7 +1,7 @@
 """Collects the parts, nothing else."""
 import dagster as dg
 
-from f1_pipelines.assets import jobs, race_data, ranking
+from f1_pipelines.assets import jobs, race_data, ranking, simulation
 from f1_pipelines.resources.checkpoints import Checkpoints
 from f1_pipelines.resources.compute import Compute
 from f1_pipelines.resources.race_data import Clock, RaceData
@@ -11,13 +11,15 @@ from f1_pipelines.settings import settings
 _settings = settings()
 
 defs = dg.Definitions(
-    assets=dg.load_assets_from_modules([race_data, ranking]),
-    asset_checks=[*race_data.race_data_checks, *ranking.ranking_checks],
+    assets=dg.load_assets_from_modules([race_data, ranking, simulation]),
+    asset_checks=[*race_data.race_data_checks, *ranking.ranking_checks, *simulation.simulation_checks],
     jobs=[jobs.pre_race, jobs.post_race],
     resources={
         "warehouse": Warehouse(path=str(_settings.f1_warehouse), wait_s=_settings.f1_write_wait_s),
         "race_data": RaceData(
             source=_settings.f1_source, f1db_path=str(_settings.f1_f1db_path) if _settings.f1_f1db_path else None,
+            calendar=str(_settings.calendar_path),
+            laps_archive=str(_settings.laps_archive_path) if _settings.laps_archive_path else None,
             f1db_url=_settings.f1_f1db_url, f1db_folder=str(_settings.f1_warehouse.with_name("f1db")),
             fastf1_cache=str(_settings.f1_fastf1_cache)),
         "clock": Clock(),

@@ -5,21 +5,25 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
 
 import click
 
-from f1_pipelines.identity.weekends import known_weekends
-from f1_pipelines.predict import next_weekend
-from f1_pipelines.settings import PROJECT_ROOT, settings
-from f1_pipelines.warehouse.database import WarehouseFile
+from f1_pipelines.identity.weekends import Weekend, known_weekends
+from f1_pipelines.settings import PROJECT_ROOT, Settings, settings
+from f1_pipelines.sources.base import RaceDataSource
+from f1_pipelines.sources.choose import open_source
+from f1_pipelines.tables.race import RESULTS
 
 _TABLE = PROJECT_ROOT / "warehouse" / "queries" / "ranking_table.sql"
 FLOW = ("practice_results", "qualifying_results", "race_results", "race_laps", "ranking_features",
-        "listnet_temperature", "pretrained_ranker", "race_predictions", "ranking_evaluation")
+        "listnet_temperature", "pretrained_ranker", "race_predictions", "ranking_evaluation", "circuit_fits",
+        "simulator_validation")
 
 
 def run() -> None:
-    """Materialize the flow for every season, print the evaluation and the next prediction, say what to open.
+    """Materialize the flow for what the source has, print the evaluation and the next prediction, say what to open.
 
     Raises:
         click.ClickException: A step failed; Dagster has printed which and why.
@@ -27,25 +31,49 @@ def run() -> None:
     told = settings()
     source = told.f1_source + (f" ({told.f1_f1db_path})" if told.f1_f1db_path else "")
     click.echo(f"Race weekends from {source} into {told.f1_warehouse}\n")
-    weekends = [weekend.key for weekend in known_weekends(told.calendar_path)]
     start = time.monotonic()
-    materialize("race_calendar", f"{weekends[0]}...{weekends[-1]}")
-    # Only weekends that there is something of: a range would mark the others as materialized all the same.
-    with WarehouseFile(told.f1_warehouse).read() as connection:
-        done = connection.execute("SELECT weekend FROM race.calendar WHERE state = 'done' "
-                                  "ORDER BY race_start").fetchall()
-        upcoming = next_weekend(connection)
-    materialize(",".join(FLOW), f"{done[0][0] if done else upcoming}...{upcoming}")
+    weekends = _weekends(told)
+    materialize("race_calendar", f"{weekends[0].key}...{weekends[-1].key}")
+    first, upcoming = span(_source(told), _weekends(told))  # asked again: the calendar may have told new weekends
+    materialize(",".join(FLOW), f"{first}...{upcoming}")
     click.echo(f"\nMaterialized in {time.monotonic() - start:.0f} s.\n")
     _f1("query", "--file", str(_TABLE))
     click.echo("")
-    _f1("predict", "next")
+    _f1("predict", upcoming)
     click.echo(f"""
 What to open:
   make dev                              the asset graph, checks and plots on http://127.0.0.1:3000
   f1 predict 2026-monaco                any weekend
   f1 query "SELECT * FROM race.sessions WHERE weekend = '2026-monaco'"
   {PROJECT_ROOT / 'warehouse' / 'README.md'}   every table""")
+
+
+def span(source: RaceDataSource, weekends: Sequence[Weekend]) -> tuple[str, str]:
+    """Keys of the first weekend that the source has results of, and of the next one to predict.
+
+    Only weekends that there is something of: a longer range would mark the others as materialized all the same.
+    """
+    run = set(source.results(weekends).tables.get(RESULTS.qualified, RESULTS.empty())["weekend"])
+    held = [at for at, weekend in enumerate(weekends) if weekend.key in run]
+    after = weekends[held[-1] + 1:] if held else weekends
+    upcoming = next((weekend.key for weekend in after if weekend.planned == "scheduled"), weekends[-1].key)
+    return (weekends[held[0]].key if held else upcoming), upcoming
+
+
+def _weekends(told: Settings) -> tuple[Weekend, ...]:
+    """Those of the demo, by race start: all, but with FastF1, which loads a weekend for minutes, from this season."""
+    known = known_weekends(told.calendar_path)
+    if told.f1_source != "fastf1":
+        return known
+    season = max(weekend.season for weekend in known if weekend.race_start <= datetime.now(UTC))
+    return tuple(weekend for weekend in known if weekend.season >= season)
+
+
+def _source(told: Settings) -> RaceDataSource:
+    return open_source(
+        told.f1_source, lambda: datetime.now(UTC), f1db_path=told.f1_f1db_path, f1db_url=told.f1_f1db_url,
+        f1db_folder=told.f1_warehouse.with_name("f1db"), fastf1_cache=told.f1_fastf1_cache,
+        calendar_path=told.calendar_path)
 
 
 def materialize(selection: str, partitions: str) -> None:

@@ -2,14 +2,19 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from f1_pipelines.identity.weekends import known_weekends
 from f1_pipelines.settings import Settings, settings
 from f1_pipelines.warehouse.database import WarehouseFile
+
+if TYPE_CHECKING:
+    from dagster import DagsterInstance
 
 
 @dataclass(frozen=True)
@@ -36,32 +41,46 @@ def examine() -> list[Finding]:
 
 
 def free_pool_slots() -> str:
-    """End runs whose process is gone and free the pool slots that they hold. What was done, in one sentence."""
+    """End runs whose processes are gone and free the pool slots that they hold. What was done, in one sentence."""
     from dagster import DagsterInstance, DagsterRunStatus, RunsFilter
 
-    with DagsterInstance.get() as instance:
-        orphans = [run for run in instance.get_runs(RunsFilter(statuses=[DagsterRunStatus.STARTED]))
-                   if not _is_alive(instance, run.run_id)]
+    if not os.environ.get("DAGSTER_HOME"):
+        raise RuntimeError("DAGSTER_HOME is not set, so there are no pools to free; `make free-pools` sets it")
+    with DagsterInstance.from_config(_existing_home()) as instance:
+        at_work = RunsFilter(statuses=[DagsterRunStatus.STARTED, DagsterRunStatus.CANCELING])
+        orphans = [run for run in instance.get_runs(at_work) if not _may_be_alive(instance, run.run_id)]
         for run in orphans:
             instance.report_run_canceled(run, message="its process is gone (f1 doctor --free-pools)")
             instance.event_log_storage.free_concurrency_slots_for_run(run.run_id)
     return f"{len(orphans)} runs without a process ended, their pool slots freed"
 
 
-def _is_alive(instance: object, run_id: str) -> bool:
-    """Whether a process still works on the run: the last engine event with a pid names it."""
-    pids = [int(value.value) for record in instance.all_logs(run_id)  # type: ignore[attr-defined]
-            if record.dagster_event and record.dagster_event.engine_event_data
-            for label, value in record.dagster_event.engine_event_data.metadata.items() if label == "pid"]
-    if not pids:
-        return False
+def _may_be_alive(instance: DagsterInstance, run_id: str) -> bool:
+    """Whether a process of the run exists, or none has told its pid yet: a run that just starts is not to be ended.
+
+    A step's own process counts too. It outlives the run's process when only that is killed, and still has the GPU.
+    """
+    from dagster import DagsterEventType
+
+    tellers = {DagsterEventType.ENGINE_EVENT, DagsterEventType.STEP_WORKER_STARTED}
+    pids = {int(record.dagster_event.engine_event_data.metadata["pid"].value)
+            for record in instance.all_logs(run_id, of_type=tellers)
+            if record.dagster_event and "pid" in record.dagster_event.engine_event_data.metadata}
+    return not pids or any(_exists(pid) for pid in pids)
+
+
+def _exists(pid: int) -> bool:
     try:
-        os.kill(pids[-1], 0)  # asks whether it exists, sends nothing
+        os.kill(pid, 0)  # asks whether it exists, sends nothing
     except ProcessLookupError:
         return False
     except PermissionError:
         return True
-    return True
+    try:
+        # Dead, but not collected by its parent: in a container, for as long as that has no init.
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return True  # no /proc on this system
 
 
 def _calendar(told: Settings) -> str:
@@ -77,24 +96,35 @@ def _source(told: Settings) -> str:
         from f1_pipelines.sources.f1db_release import F1dbRelease
 
         return f"{F1dbRelease(told.f1_f1db_path).version} at {told.f1_f1db_path}"
+    if told.f1_source == "sample":
+        return "sample, embedded: seasons that this project made up, no network needed"
     return f"{told.f1_source}, asked over the network when a run needs it"
 
 
 def _warehouse(told: Settings) -> str:
     warehouse = WarehouseFile(told.f1_warehouse)
+    path, copy = warehouse.path, warehouse.published_path
     warehouse.check()
     with warehouse.read() as connection:
         ((races,),) = connection.execute("SELECT count(DISTINCT weekend) FROM race.results").fetchall()
-    if warehouse.path.exists() and warehouse.path.stat().st_mtime - warehouse.published_path.stat().st_mtime > 60:
-        raise RuntimeError(f"{warehouse.published_path.name} is older than {warehouse.path.name}: a run was killed "
-                           "before it published; the next write does it")
-    return f"{races} races in {warehouse.published_path}"
+    if not path.exists():
+        raise RuntimeError(f"{path} is gone and {copy.name} stands alone: the next write would start an empty file and "
+                           f"publish it over this copy; keep the rows with `{shlex.join(['cp', str(copy), str(path)])}`"
+                           f", or start afresh with `{shlex.join(['rm', str(copy)])}`")
+    if warehouse.unpublished():
+        raise RuntimeError(f"{path.name} holds more than {copy.name} shows: a run was killed before it published, or "
+                           "somebody changed the file by hand; the next write publishes it")
+    return f"{races} races in {copy}"
 
 
 def _dagster_home(_: Settings) -> str:
-    home = os.environ.get("DAGSTER_HOME")
-    if not home:
+    if not os.environ.get("DAGSTER_HOME"):
         return "DAGSTER_HOME is not set: runs work, but leave no history and know no pools; `make dev` sets it"
+    return _existing_home()
+
+
+def _existing_home() -> str:
+    home = os.environ["DAGSTER_HOME"]
     if not Path(home).is_absolute() or not Path(home).is_dir():
         raise RuntimeError(f"DAGSTER_HOME={home} must be an absolute path of an existing folder; mkdir it")
     if not (Path(home) / "dagster.yaml").exists():

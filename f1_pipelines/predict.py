@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 import duckdb
 import pandas as pd
 
-from f1_pipelines.features.history import read_history
+from f1_pipelines.features.history import data_version, read_history
 from f1_pipelines.features.ranking import build_ranking_features
 from f1_pipelines.identity.entrants import constructors, drivers
+from f1_pipelines.identity.weekends import known_weekends
 from f1_pipelines.identity.weekends import weekend as known_weekend
 from f1_pipelines.settings import settings
 from f1_pipelines.tables.race import NON_STARTERS
@@ -34,8 +35,7 @@ class Told:
     ranking: pd.DataFrame
 
 
-def rank(features: pd.DataFrame, trained: TrainedRanker, checkpoint: str, made_at: datetime,
-         data_version: str) -> pd.DataFrame:
+def rank(features: pd.DataFrame, trained: TrainedRanker, checkpoint: str, made_at: datetime) -> pd.DataFrame:
     """Rows of `ranking.predictions` for every weekend of `features`, outcome still missing.
 
     Args:
@@ -43,7 +43,6 @@ def rank(features: pd.DataFrame, trained: TrainedRanker, checkpoint: str, made_a
         trained: The model.
         checkpoint: Its id.
         made_at: When, timezone-aware.
-        data_version: Of the history behind the features.
 
     Returns:
         A permutation 1..n of each entry list; equal scores in the order of grid, then driver id.
@@ -54,7 +53,8 @@ def rank(features: pd.DataFrame, trained: TrainedRanker, checkpoint: str, made_a
         "weekend": entered["weekend"], "driver": entered["driver"], "checkpoint": checkpoint, "stage": entered["stage"],
         "constructor": entered["constructor"], "score": trained.scores(entered), "grid": entered["grid_position"],
         "in_sample": entered["season"].isin(trained.seasons) & (entered["race_start"] <= learnt_until),
-        "data_version": data_version, "made_at": made_at,
+        "data_version": entered["weekend"].map({key: data_version(rows) for key, rows in features.groupby("weekend")}),
+        "made_at": made_at,
     }).sort_values(["weekend", "score", "grid", "driver"], ascending=[True, False, True, True])
     rows["predicted_position"] = rows.groupby("weekend").cumcount() + 1
     unknown = [column for column in PREDICTIONS.column_names if column not in rows.columns]
@@ -71,14 +71,19 @@ def with_outcome(predictions: pd.DataFrame, results: pd.DataFrame) -> pd.DataFra
     return PREDICTIONS.conform(joined.assign(exact_match=match.astype("boolean"))[PREDICTIONS.column_names])
 
 
-def promoted_checkpoint(connection: duckdb.DuckDBPyConnection) -> tuple[str, Path]:
-    """Id and folder of the model that predictions use: the promoted one, the newest if there are several."""
+def promoted_checkpoint(connection: duckdb.DuckDBPyConnection, folder: Path) -> tuple[str, Path]:
+    """Id and folder of the model that predictions use: the promoted one, the newest if there are several.
+
+    Args:
+        connection: To the published warehouse.
+        folder: Where checkpoints lie now; a warehouse that was moved takes its checkpoints along.
+    """
     found = connection.execute(
         "SELECT checkpoint, path FROM ranking.checkpoints WHERE promoted ORDER BY created_at DESC LIMIT 1").fetchall()
     if not found:
         raise NothingToPredict("no model is promoted yet; train one with `make demo`, or materialize pretrained_ranker")
     ((checkpoint, path),) = found
-    return checkpoint, Path(path)
+    return checkpoint, folder / checkpoint if (folder / checkpoint).is_dir() else Path(path)
 
 
 def predict_stored(weekend: str) -> Told:
@@ -91,7 +96,7 @@ def predict_stored(weekend: str) -> Told:
 
     with WarehouseFile(settings().f1_warehouse).read() as connection:
         key = next_weekend(connection) if weekend == "next" else known_weekend(weekend, settings().calendar_path).key
-        checkpoint, folder = promoted_checkpoint(connection)
+        checkpoint, folder = promoted_checkpoint(connection, settings().checkpoints_path)
         history = read_history(connection)
     if known_weekend(key, settings().calendar_path).planned == "cancelled":
         raise NothingToPredict(f"{key} was cancelled: there is nothing to predict")
@@ -101,22 +106,31 @@ def predict_stored(weekend: str) -> Told:
         raise NothingToPredict(f"nothing is known of {key} yet; load it with `dagster asset materialize -m "
                                f"f1_pipelines.definitions --select race_calendar,practice_results,qualifying_results "
                                f"--partition {key}`")
-    fresh = rank(features, load_checkpoint(folder).trained, checkpoint, datetime.now(UTC), history.data_version)
+    fresh = rank(features, load_checkpoint(folder).trained, checkpoint, datetime.now(UTC))
     rows = with_outcome(fresh, history.results)
     return _for_people(key, rows, history.calendar)
 
 
 def next_weekend(connection: duckdb.DuckDBPyConnection) -> str:
-    """Key of the first weekend after the last one that is done."""
+    """Key of the first weekend after the last one whose results are stored; with no results, of the first to come."""
     found = connection.execute("""
         SELECT weekend FROM race.calendar
         WHERE state IN ('upcoming', 'live', 'overdue')
-          AND race_start > (SELECT coalesce(max(race_start) FILTER (state = 'done'), '-infinity') FROM race.calendar)
+          AND race_start > (SELECT coalesce(max(race_start) FILTER (state = 'done'),
+                                            max(race_start) FILTER (state = 'overdue'), '-infinity') FROM race.calendar)
         ORDER BY race_start LIMIT 1""").fetchall()
-    if not found:
-        raise NothingToPredict("the calendar holds no weekend without results; refresh it by materializing "
-                               "race_calendar for a weekend of the season")
-    return found[0][0]
+    if found:
+        return found[0][0]
+    [(after,)] = connection.execute("SELECT max(race_start) FROM race.calendar WHERE state = 'done'").fetchall()
+    after = after or datetime.now(UTC)
+    missing = next((weekend.key for weekend in known_weekends(settings().calendar_path)
+                    if weekend.planned == "scheduled" and weekend.race_start > after), None)
+    if missing is None:
+        raise NothingToPredict(f"no weekend after {after:%Y-%m-%d} is known; take a release of this project that knows "
+                               f"the next season, or add its weekends to {settings().calendar_path}")
+    raise NothingToPredict(f"the next weekend, {missing}, is not loaded; load it with `dagster asset materialize -m "
+                           "f1_pipelines.definitions --select race_calendar,practice_results,qualifying_results "
+                           f"--partition {missing}`")
 
 
 def _for_people(key: str, rows: pd.DataFrame, calendar: pd.DataFrame) -> Told:

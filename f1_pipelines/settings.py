@@ -33,8 +33,14 @@ class Settings(BaseSettings):
 
     @cached_property
     def calendar_path(self) -> Path:
-        """Weekends learnt from a source since this release: `calendar.csv` beside the warehouse."""
-        return self.f1_calendar or self.f1_warehouse.with_name("calendar.csv")
+        """Weekends learnt from a source since this release: `f1.calendar.csv` beside `f1.duckdb`."""
+        return self.f1_calendar or self.f1_warehouse.with_suffix(".calendar.csv")
+
+    @cached_property
+    def laps_archive_path(self) -> Path | None:
+        """Real laps under `F1_SHARED`, which the source f1db lacks; None where there are none."""
+        folder = self.f1_shared / "data" / "laps" if self.f1_shared else None
+        return folder if folder and folder.is_dir() else None
 
     @cached_property
     def checkpoints_path(self) -> Path:

@@ -4,6 +4,7 @@ import subprocess
 import sys
 from datetime import UTC, datetime
 
+import duckdb
 import pytest
 
 from f1_pipelines import cli
@@ -101,8 +102,8 @@ def test_a_setting_that_can_not_be_is_named(f1, warehouse, monkeypatch, variable
 
 
 def test_a_broken_calendar_says_which_line(f1, warehouse, tmp_path):
-    (tmp_path / "calendar.csv").write_text("weekend,season\n2026-monaco,2026\n")
-    assert "calendar.csv lacks the columns round" in one_sentence(f1("predict", "2026-monaco"))
+    (tmp_path / "f1.calendar.csv").write_text("weekend,season\n2026-monaco,2026\n")
+    assert "f1.calendar.csv lacks the columns round" in one_sentence(f1("predict", "2026-monaco"))
 
 
 def test_the_doctor_names_a_release_that_is_not_there(f1, warehouse, monkeypatch):
@@ -123,6 +124,18 @@ def test_a_command_that_is_wrong_is_exit_code_2(f1, arguments):
 def test_a_published_copy_that_is_broken_says_what_to_do(f1, warehouse):
     warehouse.published_path.write_bytes(b"not a database" * 1000)
     assert "delete this copy, the next write publishes a new one" in one_sentence(f1("query", "SELECT 1"))
+
+
+def test_a_published_copy_of_another_version_is_refused(f1, warehouse):
+    with duckdb.connect(warehouse.published_path) as connection:
+        connection.execute("UPDATE main.schema_version SET version = 99")
+    for command in (("query", "SELECT 1"), ("predict", "next")):
+        assert "holds schema version 99" in one_sentence(f1(*command))
+
+
+def test_freeing_pools_without_a_home_says_so(f1, monkeypatch):
+    monkeypatch.delenv("DAGSTER_HOME", raising=False)
+    assert "DAGSTER_HOME is not set" in one_sentence(f1("doctor", "--free-pools"))
 
 
 HOLD = """

@@ -136,6 +136,7 @@ def test_a_forecast_made_before_the_race_is_kept_and_gets_its_outcome(told, plac
     import dagster as dg
 
     from f1_pipelines.assets.ranking import race_predictions
+    from f1_pipelines.resources.checkpoints import Checkpoints
     from f1_pipelines.resources.race_data import Clock
     from f1_pipelines.resources.warehouse import Warehouse
 
@@ -148,7 +149,8 @@ def test_a_forecast_made_before_the_race_is_kept_and_gets_its_outcome(told, plac
                 "WHERE weekend = '2026-hungary' ORDER BY 1")
     before = rows(forecast)
     done = dg.materialize([race_predictions], selection=[race_predictions], partition_key="2026-hungary", resources={
-        "warehouse": warehouse, "clock": Clock(fixed="2026-07-27T09:00:00+00:00")})
+        "warehouse": warehouse, "clock": Clock(fixed="2026-07-27T09:00:00+00:00"),
+        "checkpoints": Checkpoints(path=str(place / "checkpoints"))})
     assert done.success
     assert rows(forecast) == before
     assert rows("SELECT count(actual_position), count(exact_match) FROM ranking.predictions "

@@ -45,7 +45,7 @@ def test_every_row_is_labelled(demo):
     assert sources.pop("race.calendar") == {"embedded", "sample"}  # seasons before the sample's are known, not run
     assert len(sources) >= 9
     assert all(found == {"sample"} for found in sources.values()), sources
-    assert [version.split("-")[0] for (version,) in versions] == ["sample"]
+    assert {version.split("-")[0] for (version,) in versions} == {"sample"}
 
 
 def test_the_ranker_finds_what_there_is_to_find(demo):
@@ -55,6 +55,16 @@ def test_the_ranker_finds_what_there_is_to_find(demo):
             "AND protocol = 'rolling_2019_2025' AND population = 'starters'").fetchall()
     assert 0.6 < spearman < 0.7
     assert low > 0
+
+
+def test_the_simulator_is_fitted_to_the_laps_and_repeats_them(demo):
+    with demo[1].read() as connection:
+        [(fitted,)] = connection.execute(
+            "SELECT count(DISTINCT circuit) FROM sim.circuits WHERE provenance = 'fitted'").fetchall()
+        [(spearman,)] = connection.execute("SELECT spearman FROM sim.validation_summary "
+                                           "WHERE method = 'replay_fitted' AND races = 'all'").fetchall()
+    assert fitted >= 20
+    assert spearman > 0.9
 
 
 def test_laps_come_with_it(demo):

@@ -1,17 +1,16 @@
-"""What is run as one: before a race, after it, and the whole history."""
+"""What is run as one weekend by weekend: before a race, and after it."""
 import dagster as dg
 
-# A source that is unavailable (rate limit, 5xx, no network) is asked again; a refusal that waiting can't mend is not.
-_RETRIES = dg.RetryPolicy(max_retries=4, delay=120, backoff=dg.Backoff.EXPONENTIAL, jitter=dg.Jitter.PLUS_MINUS)
+from f1_pipelines.assets.race_data import UNATTENDED_JOBS
+
+_BEFORE, _AFTER = UNATTENDED_JOBS
 
 pre_race = dg.define_asset_job(
-    "pre_race", dg.AssetSelection.assets("race_calendar", "practice_results", "qualifying_results", "ranking_features",
-                                         "race_predictions"),
-    op_retry_policy=_RETRIES,
+    _BEFORE, dg.AssetSelection.assets("race_calendar", "practice_results", "qualifying_results", "ranking_features",
+                                      "race_predictions"),
     description="One weekend before its race: practice, qualifying, grid, features, prediction. About 20 s from f1db.")
 
 post_race = dg.define_asset_job(
-    "post_race", dg.AssetSelection.assets("race_calendar", "race_results", "race_laps", "ranking_features",
-                                          "race_predictions"),
-    op_retry_policy=_RETRIES,
+    _AFTER, dg.AssetSelection.assets("race_calendar", "race_results", "race_laps", "ranking_features",
+                                     "race_predictions"),
     description="One weekend after its race: results, laps, and how the prediction did. About 20 s from f1db.")

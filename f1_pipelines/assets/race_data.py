@@ -24,6 +24,7 @@ _COMMON = {
 
 
 T = TypeVar("T")
+UNATTENDED_JOBS = ("pre_race", "post_race")
 
 
 class IngestConfig(dg.Config):
@@ -42,7 +43,7 @@ def race_calendar(context: dg.AssetExecutionContext, warehouse: Warehouse, race_
     """
     asked = weekends_of_run(context)
     seasons = sorted({weekend.season for weekend in asked})
-    told = _asked(lambda: race_data.open(clock).calendar(seasons))
+    told = _asked(context, lambda: race_data.open(clock).calendar(seasons))
     everything = known_weekends(settings().calendar_path)
     known = calendar_rows([weekend for weekend in everything if weekend.season in seasons], clock.now())
     moved = moved_starts(known, told)
@@ -54,7 +55,8 @@ def race_calendar(context: dg.AssetExecutionContext, warehouse: Warehouse, race_
         rows = merged[merged["weekend"].isin({weekend.key for weekend in asked} | set(added))]
         refuse_mixture(connection, rows)
         replace_slices(connection, race.CALENDAR, rows)
-        if fresh := news(everything, merged, clock.now()):
+        # The sample's calendar is the embedded one: it has no news, and must not undo what a real source told.
+        if race_data.source != "sample" and (fresh := news(everything, merged, clock.now())):
             add_refreshed(settings().calendar_path, fresh)
     return weekends_materialized(context, len(rows), {"states": rows["state"].value_counts().to_dict()}, {
         "added": listing(added), "moved": listing(moved),
@@ -96,12 +98,18 @@ def race_laps(context: dg.AssetExecutionContext, config: IngestConfig, warehouse
     return _ingest(context, config, warehouse, race_data, clock, "laps")
 
 
-def _asked(question: Callable[[], T]) -> T:
-    """The source's answer. What waiting can't mend (a wrong path, a missing column) fails without a retry."""
+def _asked(context: dg.AssetExecutionContext, question: Callable[[], T]) -> T:
+    """The source's answer.
+
+    A source that can't be reached is asked again by the jobs that run unattended, after 2, 4, 8 and 16 minutes; at the
+    command line it fails at once, as everything does that waiting can't mend.
+    """
     try:
         return question()
-    except SourceUnavailable:
-        raise
+    except SourceUnavailable as problem:
+        if context.run.job_name in UNATTENDED_JOBS:
+            raise dg.RetryRequested(max_retries=4, seconds_to_wait=120 * 2**context.retry_number) from problem
+        raise dg.Failure(str(problem), allow_retries=False) from problem
     except SourceError as problem:
         raise dg.Failure(str(problem), allow_retries=False) from problem
 
@@ -113,8 +121,8 @@ def _ingest(context: dg.AssetExecutionContext, config: IngestConfig, warehouse: 
     Fails when not one session could be stored although there should be one: what was stored before stays as it is.
     """
     asked = weekends_of_run(context)
-    source = _asked(lambda: race_data.open(clock))
-    fetched: Fetched = _asked(lambda: getattr(source, what)(asked))
+    source = _asked(context, lambda: race_data.open(clock))
+    fetched: Fetched = _asked(context, lambda: getattr(source, what)(asked))
     has_rows = any(len(frame) for frame in fetched.tables.values())
     faults = [refusal for refusal in fetched.refused if not refusal.expected]
     if not has_rows and faults:
@@ -122,7 +130,6 @@ def _ingest(context: dg.AssetExecutionContext, config: IngestConfig, warehouse: 
             description=f"nothing could be loaded from {source.name}: {faults[0]}"
                         + (f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""),
             metadata={"refused": listing([str(refusal) for refusal in faults])},
-            # Waiting a few minutes mends no refusal; a source that can't be reached raises, and that is retried.
             allow_retries=False)
     name = context.asset_key.to_user_string()
     written: dict[str, int] = {}
@@ -188,7 +195,7 @@ race_data_checks = [
     keys_are_unique(practice_results, race.PRACTICE),
     keys_are_unique(qualifying_results, race.QUALIFYING, race.GRID),
     keys_are_unique(race_results, race.RESULTS, race.SPRINT_RESULTS, race.PIT_STOPS),
-    keys_are_unique(race_laps, race.LAPS, race.SESSION_LAPS),
+    keys_are_unique(race_laps, race.LAPS, race.SESSION_LAPS, race.WEATHER, race.RACE_CONTROL),
     no_rows_check(race_results, "classifications_are_permutations",
                   "A place twice or missing would teach the ranker an order that never was.", _BROKEN_ORDERS),
     no_rows_check(qualifying_results, "places_are_permutations",

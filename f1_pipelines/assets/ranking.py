@@ -3,6 +3,7 @@ import json
 from datetime import datetime
 
 import dagster as dg
+import duckdb
 import pandas as pd
 from pydantic import Field
 
@@ -11,8 +12,9 @@ from f1_pipelines.assets.metadata import described, interval_plot, line_plot, pr
 from f1_pipelines.assets.partitions import race_weekends, weekends_of_run
 from f1_pipelines.assets.race_data import practice_results, qualifying_results, race_results
 from f1_pipelines.evaluation.targets import with_targets
-from f1_pipelines.features.history import RaceHistory, read_history
+from f1_pipelines.features.history import data_version, read_history
 from f1_pipelines.features.ranking import CORE_FEATURES, FEATURE_VERSION, build_ranking_features
+from f1_pipelines.models.config import F1NET, PRETRAINING_SEASONS
 from f1_pipelines.predict import promoted_checkpoint, rank, with_outcome
 from f1_pipelines.resources.checkpoints import Checkpoints
 from f1_pipelines.resources.compute import Compute
@@ -36,20 +38,26 @@ _BY_WEEKEND = {**_COMMON, "partitions_def": race_weekends}
 def ranking_features(context: dg.AssetExecutionContext, warehouse: Warehouse) -> dg.MaterializeResult:
     """What was known of each driver before lights out. One row per (weekend, driver).
 
-    Replaces these weekends' rows only, so a rerun or a backfill is safe.
+    Replaces these weekends' rows, and those of stored later weekends whose form they change; a rerun changes nothing.
     """
-    asked = weekends_of_run(context)
+    asked = [weekend.key for weekend in weekends_of_run(context)]
     with warehouse.read() as connection:
         history = read_history(connection)
-    features = _features(history, [weekend.key for weekend in asked])
+        stored = _stored_features(connection)
+    everything = build_ranking_features(history.calendar, history.results, history.qualifying, history.practice,
+                                        history.grid)
+    features = everything[everything["weekend"].isin(asked)]
     if features.empty and len(asked) == 1:
-        raise dg.Failure(f"{asked[0].key}: no entry list, nothing is known of this weekend; load practice_results or "
+        raise dg.Failure(f"{asked[0]}: no entry list, nothing is known of this weekend; load practice_results or "
                          "race_results of it or of an earlier weekend of the season", allow_retries=False)
-    with warehouse.write(f"ranking_features {asked[-1].key}") as connection:
+    # New or amended results change the form of every later weekend: what is stored of those is brought up to date.
+    stale = sorted(set(_weekends_that_differ(stored, everything)) - set(asked))
+    with warehouse.write(f"ranking_features {asked[-1]}") as connection:
         # An entry list may shrink when a driver is replaced: that is news, not a loss.
-        written = replace_slices(connection, RANKING, features, accept_fewer_rows=True)
+        written = replace_slices(connection, RANKING, everything[everything["weekend"].isin([*asked, *stale])],
+                                 accept_fewer_rows=True)
     return weekends_materialized(context, written, {
-        "feature_version": FEATURE_VERSION, "data_version": history.data_version,
+        "feature_version": FEATURE_VERSION, "later_weekends_refreshed": len(stale),
         "stages": {str(k): int(v) for k, v in features.groupby("stage")["weekend"].nunique().items()},
         "share_missing": {name: round(float(features[name].isna().mean()), 3) for name in CORE_FEATURES},
     }, {"preview": preview(features[["weekend", "driver", "constructor", "stage", *CORE_FEATURES[:6]]])})
@@ -72,26 +80,28 @@ def listnet_temperature(context: dg.AssetExecutionContext, config: TemperatureCo
     """
     from f1_pipelines.models.temperature import search_temperature
 
-    history, rows = _training_rows(warehouse)
-    trials_file = checkpoints.folder / f"temperature-{history.data_version}-{config.seed}.jsonl"
+    rows = _training_rows(warehouse)
+    rows = rows[rows["season"].isin(PRETRAINING_SEASONS)]
+    version = data_version(rows)
+    trials_file = checkpoints.folder / f"temperature-{version}-{config.seed}.jsonl"
 
     def told(trial: int, temperature: float, spearman: float) -> None:
         context.log.info("trial %d of %d: T = %.2f gives Spearman %.4f", trial, config.trials, temperature, spearman)
 
     found = search_temperature(rows, trials_file, max_trials=config.trials, seed=config.seed, progress=told)
-    table = found.trials.assign(data_version=history.data_version, seed=config.seed)
+    table = found.trials.assign(data_version=version, seed=config.seed)
     with warehouse.write("listnet_temperature") as connection:
         replace_slices(connection, tables.TEMPERATURES, table[tables.TEMPERATURES.column_names], accept_fewer_rows=True)
     return dg.MaterializeResult(metadata={
         "temperature": found.temperature, "spearman": found.spearman, "trials": len(table),
-        "data_version": history.data_version, "preview": preview(table.sort_values("spearman", ascending=False)),
+        "data_version": version, "preview": preview(table.sort_values("spearman", ascending=False)),
     })
 
 
 class PretrainConfig(dg.Config):
     """What the ranker learns from."""
 
-    seasons: list[int] = Field([2022, 2023, 2024, 2025], description="Seasons to learn from.")
+    seasons: list[int] = Field(list(PRETRAINING_SEASONS), description="Seasons to learn from.")
     seed: int = Field(0, ge=0, description="Seed of the training.")
     temperature: float | None = Field(None, gt=0, description="ListNet temperature of F1Net; empty takes the one that "
                                       "listnet_temperature found on these data, or 3.4.")
@@ -107,14 +117,16 @@ def pretrained_ranker(context: dg.AssetExecutionContext, config: PretrainConfig,
     """
     from f1_pipelines.models.pretrain import pretrain
 
-    history, rows = _training_rows(warehouse)
+    rows = _training_rows(warehouse)
+    rows = rows[rows["season"].isin(config.seasons)]
+    version = data_version(rows)
     with warehouse.read() as connection:
         searched = connection.execute(
             "SELECT temperature FROM ranking.temperatures WHERE data_version = ? ORDER BY spearman DESC, trial LIMIT 1",
-            [history.data_version]).fetchall()
-    temperature = config.temperature or (searched[0][0] if searched else 3.4)
+            [version]).fetchall()
+    temperature = config.temperature or (searched[0][0] if searched else F1NET.temperature)
     made = pretrain(rows, seasons=tuple(config.seasons), seed=config.seed, temperature=temperature,
-                    device=compute.resolve(), data_version=history.data_version, folder=checkpoints.folder,
+                    device=compute.resolve(), data_version=version, folder=checkpoints.folder,
                     created_at=clock.now(), log=context.log.info)
     table = pd.DataFrame([made_one.row for made_one in made])
     with warehouse.write("pretrained_ranker") as connection:
@@ -123,7 +135,7 @@ def pretrained_ranker(context: dg.AssetExecutionContext, config: PretrainConfig,
     ours = made[0]
     return dg.MaterializeResult(metadata={
         "checkpoint": ours.row["checkpoint"], "path": dg.MetadataValue.path(ours.row["path"]),
-        "seconds": ours.seconds, "device": compute.resolve(), "data_version": history.data_version,
+        "seconds": ours.seconds, "device": compute.resolve(), "data_version": version,
         "temperature_of_f1net": temperature, "races": int(ours.row["n_races"]),
         "trained_through": ours.row["trained_through"], **json.loads(ours.row["metrics"]),
         "loss": line_plot({made_one.row["model"]: made_one.losses for made_one in made}, "Training loss", "epoch"),
@@ -133,28 +145,28 @@ def pretrained_ranker(context: dg.AssetExecutionContext, config: PretrainConfig,
 
 @dg.asset(**_BY_WEEKEND, kinds={"python", "pytorch", "duckdb"}, deps=[ranking_features, pretrained_ranker],
           metadata=described(tables.PREDICTIONS))
-def race_predictions(context: dg.AssetExecutionContext, warehouse: Warehouse, clock: Clock) -> dg.MaterializeResult:
+def race_predictions(context: dg.AssetExecutionContext, warehouse: Warehouse, checkpoints: Checkpoints,
+                     clock: Clock) -> dg.MaterializeResult:
     """The promoted ranker's finishing order. One row per (weekend, driver, checkpoint, stage).
 
-    A prediction made before the race is kept as it was made and only gets its outcome; one made afterwards says so in
-    `made_at`, and `in_sample` where the model had learnt from that race.
+    A prediction made before the race, by whatever checkpoint, is kept as it was made and only gets its outcome; one
+    made afterwards says so in `made_at`, and `in_sample` where the model had learnt from that race.
     """
     from f1_pipelines.models.checkpoints import load_checkpoint
 
     asked = [weekend.key for weekend in weekends_of_run(context)]
     with warehouse.read() as connection:
-        checkpoint, folder = promoted_checkpoint(connection)
-        history = read_history(connection)
-        features = RANKING.conform(connection.execute(
-            "SELECT * FROM features.ranking WHERE weekend IN (SELECT unnest(?::VARCHAR[]))", [asked]).df())
+        checkpoint, folder = promoted_checkpoint(connection, checkpoints.folder)
+        results = read_history(connection).results
+        features = _stored_features(connection, asked)
         forecasts = tables.PREDICTIONS.conform(connection.execute(
-            "SELECT p.* FROM ranking.predictions p JOIN race.calendar c USING (weekend) WHERE checkpoint = ? "
-            "AND made_at < race_start AND weekend IN (SELECT unnest(?::VARCHAR[]))", [checkpoint, asked]).df())
+            "SELECT p.* FROM ranking.predictions p JOIN race.calendar c USING (weekend) WHERE made_at < race_start "
+            "AND weekend IN (SELECT unnest(?::VARCHAR[]))", [asked]).df())
     if features.empty:
         raise dg.Failure(f"no features of {asked[0]}{' to ' + asked[-1] if len(asked) > 1 else ''}; materialize "
                          "ranking_features for it first", allow_retries=False)
-    fresh = rank(features, load_checkpoint(folder).trained, checkpoint, clock.now(), history.data_version)
-    rows = with_outcome(_keep_forecasts(forecasts, fresh, features, clock.now()), history.results)
+    fresh = rank(features, load_checkpoint(folder).trained, checkpoint, clock.now())
+    rows = with_outcome(_keep_forecasts(forecasts, fresh, features, clock.now()), results)
     with warehouse.write(f"race_predictions {asked[-1]}") as connection:
         replace_slices(connection, tables.PREDICTIONS, rows, accept_fewer_rows=True)
     judged = rows[rows["actual_position"].notna()]
@@ -166,7 +178,7 @@ def race_predictions(context: dg.AssetExecutionContext, warehouse: Warehouse, cl
         ["weekend", "predicted_position", "driver", "constructor", "score", "stage", "actual_position"]], 22)})
 
 
-@dg.asset(**_COMMON, kinds={"python", "pytorch", "duckdb"}, deps=[ranking_features], pool="gpu",
+@dg.asset(**_COMMON, kinds={"python", "pytorch", "duckdb"}, deps=[ranking_features],
           metadata=described(tables.EVALUATION))
 def ranking_evaluation(context: dg.AssetExecutionContext, warehouse: Warehouse, clock: Clock) -> dg.MaterializeResult:
     """Every predictor against grid order, forwards in time. One row per (weekend, predictor, protocol, population).
@@ -176,16 +188,17 @@ def ranking_evaluation(context: dg.AssetExecutionContext, warehouse: Warehouse, 
     """
     from f1_pipelines.evaluation.report import evaluate_all
 
-    history, rows = _training_rows(warehouse)
+    rows = _training_rows(warehouse)
+    version = data_version(rows)
     per_race, summary = evaluate_all(rows, log=context.log.info)
-    summary = summary.assign(data_version=history.data_version, evaluated_at=clock.now())
+    summary = summary.assign(data_version=version, evaluated_at=clock.now())
     with warehouse.write("ranking_evaluation") as connection:
-        replace_slices(connection, tables.EVALUATION, per_race, accept_fewer_rows=True)
+        replace_slices(connection, tables.EVALUATION, per_race.assign(data_version=version), accept_fewer_rows=True)
         replace_slices(connection, tables.EVALUATION_SUMMARY, summary, accept_fewer_rows=True)
     starters = summary[(summary["population"] == "starters") & (summary["protocol"] == "rolling_2019_2025")]
     champion = starters.set_index("predictor").loc["champion"]
     return dg.MaterializeResult(metadata={
-        "dagster/row_count": len(per_race), "data_version": history.data_version,
+        "dagster/row_count": len(per_race), "data_version": version,
         "champion_spearman": float(champion["spearman"]), "champion_delta_low": float(champion["delta_low"]),
         "table": preview(starters.sort_values("spearman", ascending=False)[[
             "predictor", "n_races", "spearman", "delta_spearman", "delta_low", "delta_high", "ndcg10", "top1",
@@ -195,33 +208,42 @@ def ranking_evaluation(context: dg.AssetExecutionContext, warehouse: Warehouse, 
     })
 
 
-def _features(history: RaceHistory, weekends: list[str]) -> pd.DataFrame:
-    return build_ranking_features(history.calendar, history.results, history.qualifying, history.practice,
-                                  history.grid, weekends=weekends)
+def _stored_features(connection: duckdb.DuckDBPyConnection, weekends: list[str] | None = None) -> pd.DataFrame:
+    rows = connection.execute("SELECT * FROM features.ranking WHERE ? OR weekend IN (SELECT unnest(?::VARCHAR[])) "
+                              "ORDER BY race_start, driver", [weekends is None, weekends or []]).df()
+    return RANKING.conform(rows)
 
 
-def _training_rows(warehouse: Warehouse) -> tuple[RaceHistory, pd.DataFrame]:
-    """Stored features of run races, with their outcome."""
+def _weekends_that_differ(stored: pd.DataFrame, rebuilt: pd.DataFrame) -> list[str]:
+    """Stored weekends whose rows would come out otherwise now; a weekend that is no longer built stays as it is."""
+    now = {key: rows.reset_index(drop=True) for key, rows in rebuilt.sort_values("driver").groupby("weekend")}
+    was = {key: rows.reset_index(drop=True) for key, rows in stored.sort_values("driver").groupby("weekend")}
+    return [key for key, rows in was.items() if key in now and not rows.equals(now[key])]
+
+
+def _training_rows(warehouse: Warehouse) -> pd.DataFrame:
+    """Stored features of the starters of run races, with their outcome."""
     with warehouse.read() as connection:
-        history = read_history(connection)
-        features = RANKING.conform(connection.sql("SELECT * FROM features.ranking").df())
-    rows = with_targets(features, history.results)
-    return history, rows[rows["started"]]
+        rows = with_targets(_stored_features(connection), read_history(connection).results)
+    return rows[rows["started"]]
 
 
 def _keep_forecasts(forecasts: pd.DataFrame, fresh: pd.DataFrame, features: pd.DataFrame,
                     now: datetime) -> pd.DataFrame:
-    """Fresh predictions, with those of races already started replaced by what was forecast before the start."""
+    """Fresh predictions beside the forecasts of races that have started; a forecast wins over the same made again."""
     run = set(features.loc[features["race_start"] <= now, "weekend"])
     kept = forecasts[forecasts["weekend"].isin(run)]
-    replaced = pd.MultiIndex.from_frame(kept[["weekend", "stage"]])
-    fresh = fresh[~pd.MultiIndex.from_frame(fresh[["weekend", "stage"]]).isin(replaced)]
+    slices = list(tables.PREDICTIONS.slice_by)
+    fresh = fresh[~pd.MultiIndex.from_frame(fresh[slices]).isin(pd.MultiIndex.from_frame(kept[slices]))]
     return pd.concat([kept, fresh], ignore_index=True) if len(kept) else fresh
 
 
 ranking_checks = [
     keys_are_unique(ranking_features, RANKING),
+    keys_are_unique(listnet_temperature, tables.TEMPERATURES),
+    keys_are_unique(pretrained_ranker, tables.CHECKPOINTS),
     keys_are_unique(race_predictions, tables.PREDICTIONS),
+    keys_are_unique(ranking_evaluation, tables.EVALUATION, tables.EVALUATION_SUMMARY),
     no_rows_check(
         ranking_features, "starters_have_features",
         "A starter without a row would be left out of training and ranking.",
@@ -237,9 +259,9 @@ ranking_checks = [
            GROUP BY ALL HAVING count(grid_place) = 0 OR count(qualifying_place) = 0""", blocking=False),
     no_rows_check(
         ranking_features, "no_feature_is_constant",
-        "A column with one value everywhere is a sentinel or a broken join, and says nothing.",
+        "A column that is one value or missing everywhere is a sentinel or a broken join.",
         " UNION ALL ".join(f"SELECT '{name}' AS feature, any_value({name}) AS value FROM features.ranking "
-                           f"HAVING count({name}) > 100 AND count(DISTINCT {name}) = 1" for name in CORE_FEATURES)),
+                           f"HAVING count(*) > 100 AND count(DISTINCT {name}) <= 1" for name in CORE_FEATURES)),
     no_rows_check(
         race_predictions, "predictions_are_permutations", "A predicted order has each place once.",
         """SELECT weekend, checkpoint, stage, count(*) AS cars, max(predicted_position) AS last_place

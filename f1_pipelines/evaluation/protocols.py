@@ -10,13 +10,12 @@ import pandas as pd
 from f1_pipelines.evaluation.bootstrap import mean_interval
 from f1_pipelines.evaluation.metrics import METRICS, race_metrics
 from f1_pipelines.evaluation.targets import TARGETS
+from f1_pipelines.tables.ranking import POPULATIONS, PROTOCOLS
 
 # Each test season is predicted by what learned from all seasons before it.
 SEASONS_TESTED = {"rolling_2019_2025": tuple(range(2019, 2026)), "holdout_2025": (2025,)}
 # Each test weekend is predicted by what learned from all races before it.
 SEASONS_TESTED_BY_WEEKEND = {"prequential_2026": (2026,)}
-PROTOCOLS = (*SEASONS_TESTED, *SEASONS_TESTED_BY_WEEKEND)
-POPULATIONS = ("starters", "classified")
 
 
 class Predictor(Protocol):

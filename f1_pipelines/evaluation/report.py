@@ -27,7 +27,7 @@ def evaluate_all(rows: pd.DataFrame, log: Callable[[str], None],
         predictors: All of `default_predictors` without.
 
     Returns:
-        Rows of `ranking.evaluation`, and of `ranking.evaluation_summary` less data_version and evaluated_at.
+        Rows of `ranking.evaluation` and of `ranking.evaluation_summary`, less data_version and evaluated_at.
     """
     judged = []
     for protocol, seasons in SEASONS_TESTED.items():
@@ -37,6 +37,7 @@ def evaluate_all(rows: pd.DataFrame, log: Callable[[str], None],
     counts = rows.groupby("weekend").agg(starters=("driver", "size"), classified=("classified", "sum"))
     n_cars = [counts.loc[row.weekend, row.population] for row in per_race.itertuples()]
     summary = summarise(per_race).rename(columns={"races": "n_races", "delta": "delta_spearman"})
-    measured = [c for c in EVALUATION_SUMMARY.column_names if c not in ("data_version", "evaluated_at")]
-    return (EVALUATION.conform(per_race.assign(n_cars=n_cars, log_loss_win=None)[EVALUATION.column_names]),
-            summary[measured])
+    later = ("data_version", "evaluated_at")
+    per_race = per_race.assign(n_cars=n_cars, log_loss_win=None)
+    return (per_race[[c for c in EVALUATION.column_names if c not in later]],
+            summary[[c for c in EVALUATION_SUMMARY.column_names if c not in later]])

@@ -31,9 +31,9 @@ def entry_list(calendar: pd.DataFrame, results: pd.DataFrame, qualifying: pd.Dat
         grid: Rows of `race.grid`.
 
     Returns:
-        weekend, season, race_start, driver, constructor, stage, entered; one row per (weekend, driver).
+        weekend, season, race_start, source, driver, constructor, stage, entered; one row per (weekend, driver).
     """
-    weekends = calendar.loc[calendar["state"] != "cancelled", ["weekend", "season", "race_start"]]
+    weekends = calendar.loc[calendar["state"] != "cancelled", ["weekend", "season", "race_start", "source"]]
     weekends = weekends.assign(stage=_stage(weekends["weekend"], results, qualifying, practice, grid))
     cars = _cars_in_sessions(results, qualifying, practice, grid)
     cars = pd.concat([cars, _carried_over(weekends, cars, results)], ignore_index=True)

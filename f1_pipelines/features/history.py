@@ -18,19 +18,16 @@ class RaceHistory:
     practice: pd.DataFrame
     grid: pd.DataFrame
 
-    @property
-    def data_version(self) -> str:
-        """Sources and digest of the classifications, whatever order they were stored in: what a model learns from."""
-        hashes = self.results[["weekend", "content_hash"]].drop_duplicates().sort_values("weekend")
-        digest = hashlib.sha256("".join(hashes["weekend"] + hashes["content_hash"]).encode()).hexdigest()[:12]
-        return "-".join([*sorted(self.results["source"].unique()), digest])
 
-    def until(self, weekend: str) -> RaceHistory:
-        """The same without the races after `weekend`."""
-        starts = self.calendar.set_index("weekend")["race_start"]
-        kept = set(starts.index[starts <= starts[weekend]])
-        return RaceHistory(*(frame[frame["weekend"].isin(kept)] for frame in (
-            self.calendar, self.results, self.qualifying, self.practice, self.grid)))
+def data_version(rows: pd.DataFrame) -> str:
+    """Sources and digest of feature rows with their outcome, whatever order they are in: what is learnt or judged from.
+
+    Races outside the rows don't count, so that a new race gives no new version of an old training set.
+    """
+    said = rows.sort_values(["weekend", "driver"], ignore_index=True).drop(columns=["feature_version"], errors="ignore")
+    plain = said.astype({name: "string" for name in said.columns})
+    digest = hashlib.sha256(pd.util.hash_pandas_object(plain, index=False).to_numpy().tobytes()).hexdigest()[:12]
+    return "-".join([*sorted(rows["source"].dropna().unique()), digest])
 
 
 def read_history(connection: duckdb.DuckDBPyConnection) -> RaceHistory:

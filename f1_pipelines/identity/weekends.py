@@ -10,7 +10,6 @@ Standard library only: this is imported whenever Dagster loads its definitions.
 from __future__ import annotations
 
 import difflib
-import os
 import unicodedata
 from dataclasses import replace
 from functools import lru_cache
@@ -28,8 +27,8 @@ from f1_pipelines.identity.weekend import (
 
 __all__ = [
     "InvalidCalendar", "UnknownSeason", "UnknownSession", "UnknownWeekend", "Weekend", "add_refreshed",
-    "fastf1_session_name", "known_weekends", "refreshed_calendar_path", "season_weekends", "session_kind", "weekend",
-    "weekend_of_round", "write_refreshed",
+    "fastf1_session_name", "known_weekends", "season_weekends", "session_kind", "weekend", "weekend_of_round",
+    "write_refreshed",
 ]
 
 _EMBEDDED = Path(__file__).parent / "data" / "calendar.csv"
@@ -43,25 +42,18 @@ class UnknownSeason(ValueError):
     """The calendar has no such season."""
 
 
-def refreshed_calendar_path() -> Path | None:
-    """Where a refreshed calendar lies, from the environment variable `F1_CALENDAR`; by default nowhere."""
-    given = os.environ.get("F1_CALENDAR", "").strip()
-    return Path(given) if given else None
-
-
 def known_weekends(extra: Path | None = None) -> tuple[Weekend, ...]:
     """Every known weekend by race start, cancelled ones too.
 
     Args:
-        extra: A refreshed calendar, by default that of `F1_CALENDAR`. A row there wins over the embedded one of its
-            key; a file that doesn't exist yet adds nothing.
+        extra: A refreshed calendar; without one the embedded calendar alone. A row there wins over the embedded one of
+            its key; a file that doesn't exist yet adds nothing.
     """
-    path = extra or refreshed_calendar_path()
     try:
-        stat = path.stat() if path else None
+        stat = extra.stat() if extra else None
     except FileNotFoundError:
         stat = None
-    return _merged(None, 0, 0) if stat is None else _merged(path.resolve(), stat.st_mtime_ns, stat.st_size)
+    return _merged(None, 0, 0) if stat is None else _merged(extra.resolve(), stat.st_mtime_ns, stat.st_size)
 
 
 def weekend(key: str, extra: Path | None = None) -> Weekend:

@@ -40,7 +40,7 @@ def pretrain(rows: pd.DataFrame, *, seasons: tuple[int, ...], seed: int, tempera
         seed: The same seed, rows and settings give the same checkpoints.
         temperature: ListNet temperature of F1Net.
         device: Where to train.
-        data_version: Digest of the classifications behind `rows`.
+        data_version: Sources and digest of the rows of these seasons.
         folder: Where checkpoints lie.
         created_at: When, timezone-aware.
         log: Told how training goes.

@@ -28,6 +28,8 @@ class RaceData(dg.ConfigurableResource):
 
     source: str = Field(description="sample, f1db or fastf1.")
     f1db_path: str | None = Field(None, description="Folder or zip of an f1db CSV release; downloaded when empty.")
+    calendar: str | None = Field(None, description="The refreshed calendar; optional.")
+    laps_archive: str | None = Field(None, description="Folder of real laps, which f1db lacks; optional.")
     f1db_url: str = Field("", description="Address of the newest release's CSV zip.")
     f1db_folder: str = Field(description="Where a downloaded release is kept.")
     fastf1_cache: str = Field(description="FastF1's cache folder.")
@@ -35,4 +37,6 @@ class RaceData(dg.ConfigurableResource):
     def open(self, clock: Clock) -> RaceDataSource:
         return open_source(
             self.source, clock.now, f1db_path=Path(self.f1db_path) if self.f1db_path else None, f1db_url=self.f1db_url,
-            f1db_folder=Path(self.f1db_folder), fastf1_cache=Path(self.fastf1_cache))
+            f1db_folder=Path(self.f1db_folder), laps_archive=Path(self.laps_archive) if self.laps_archive else None,
+            calendar_path=Path(self.calendar) if self.calendar else None,
+            fastf1_cache=Path(self.fastf1_cache))

@@ -64,11 +64,11 @@ def with_states(calendar: pd.DataFrame, finished: Collection[str], now: datetime
 
     Args:
         calendar: Rows of `race.calendar`; `cancelled` and `postponed` stay.
-        finished: Weekends whose results exist.
+        finished: Weekends whose results are stored. What the rows call `done` counts for nothing.
         now: The present instant, timezone-aware.
     """
     first = calendar[_STARTS].min(axis=1)
-    open_weekend = ~calendar["state"].isin(("cancelled", "postponed", "done"))
+    open_weekend = ~calendar["state"].isin(("cancelled", "postponed"))
     over = calendar["race_start"] + _WEEKEND_LASTS <= now
     state = calendar["state"].mask(open_weekend, "upcoming").mask(open_weekend & (first <= now), "live")
     state = state.mask(open_weekend & over, "overdue")

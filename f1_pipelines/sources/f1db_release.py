@@ -42,7 +42,7 @@ class F1dbRelease:
 
         Args:
             name: For example `races-race-results`.
-            columns: Column name -> pandas dtype (nullable ones, "string", "Int32", "Float64", "boolean").
+            columns: Column name -> pandas dtype ("string", or a nullable number such as "Int32", "Float64").
             from_year: Rows with an earlier `year` are dropped, if there is such a column.
 
         Raises:
@@ -76,9 +76,13 @@ class F1dbRelease:
     @staticmethod
     def _cast(file_name: str, texts: pd.Series, dtype: str) -> pd.Series:
         try:
-            if dtype == "boolean":
-                return texts.map({"true": True, "false": False}).astype("boolean")
-            return texts if dtype == "string" else pd.to_numeric(texts).astype(dtype)
+            if dtype == "string":
+                return texts
+            numbers = pd.to_numeric(texts)
+            cast = numbers.astype(dtype)
+            if (cast != numbers).any():  # pandas cuts 1.5 to 1 here, and a number that is too large to any other
+                raise ValueError(f"{texts[(cast != numbers).fillna(False)].iloc[0]!r}")
+            return cast
         except (TypeError, ValueError) as problem:
             raise SourceError(f"{file_name}, column {texts.name}: wanted {dtype}, got {problem}; fetch the release "
                               "again") from problem

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -18,10 +17,9 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from f1_pipelines.identity.weekends import UnknownWeekend, Weekend, season_weekends, weekend_of_round
+from f1_pipelines.identity.weekends import UnknownSeason, UnknownWeekend, Weekend, weekend_of_round
 from f1_pipelines.sources.base import Fetched, Refusal, SourceError
 from f1_pipelines.tables import race
-from f1_pipelines.tables.schema import Table
 
 log = logging.getLogger(__name__)
 
@@ -89,7 +87,7 @@ class LapsArchive:
                                 for weekend in wanted if weekend.key not in there]
             rows = rows.assign(is_deleted=None, source=self.name, source_version=self.version, fetched_at=self._now())
             rows = rows if session == "race" else rows.assign(session=session)
-            fetched.tables[table.qualified] = _taking_archive(table).conform(rows)
+            fetched.tables[table.qualified] = table.conform(rows)
         return fetched
 
     def _season(self, season: int, session: str) -> pd.DataFrame:
@@ -177,14 +175,7 @@ def _read(file: Path, columns: list[str]) -> pd.DataFrame:
 def _weekend(file: Path, season: int, number: int) -> Weekend:
     try:
         return weekend_of_round(season, int(number))
-    except UnknownWeekend as problem:
-        rounds = max(w.round or 0 for w in season_weekends(season))
-        raise SourceError(f"{file} holds a round {number}, but {season} has {rounds} in the calendar; refresh the "
-                          "calendar or take the laps out") from problem
+    except (UnknownWeekend, UnknownSeason) as problem:
+        raise SourceError(f"{file} holds round {number} of {season}, which is not in the calendar ({problem}); refresh "
+                          "the calendar or take the file out") from problem
 
-
-def _taking_archive(table: Table) -> Table:
-    """The table with this source among those it takes (until `race.SOURCES` lists it)."""
-    return replace(table, columns=tuple(
-        replace(c, allowed=tuple(dict.fromkeys((*c.allowed, LapsArchive.name)))) if c.name == "source" else c
-        for c in table.columns))

@@ -1,7 +1,7 @@
 """Tables of schema `features`: what models are fed, known before lights out."""
 from __future__ import annotations
 
-from f1_pipelines.tables.race import CONSTRUCTOR, DRIVER, WEEKEND
+from f1_pipelines.tables.race import CONSTRUCTOR, DRIVER, SOURCE, WEEKEND
 from f1_pipelines.tables.schema import Column, Table
 
 STAGES = ("entry", "practice", "qualifying", "grid")
@@ -31,7 +31,7 @@ RANKING = Table(
         WEEKEND,
         Column("season", "INTEGER", "Championship year", required=True, minimum=1950),
         Column("race_start", "TIMESTAMPTZ", "Start of the Grand Prix (UTC)", required=True),
-        DRIVER, CONSTRUCTOR,
+        DRIVER, CONSTRUCTOR, SOURCE,
         Column("stage", "VARCHAR", "Last thing known of the weekend: its entry, practice, qualifying or grid",
                required=True, allowed=STAGES),
         Column("entered", "BOOLEAN", "The car takes part. Masks targets and is no input: of run races it is known "

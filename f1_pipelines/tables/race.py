@@ -10,7 +10,7 @@ GRID_STATUSES = ("grid", "pit_lane", "unknown", "not_started")
 STATUSES = ("finished", "lapped", "retired", "not_classified", "disqualified", "not_started", "withdrawn")
 NON_STARTERS = ("not_started", "withdrawn")  # of STATUSES: entered, but took no start
 RESULT_STATUSES = ("provisional", "official", "amended")
-SOURCES = ("fastf1", "f1db", "sample", "embedded")
+SOURCES = ("fastf1", "f1db", "archive", "sample", "embedded")
 COMPOUNDS = ("SOFT", "MEDIUM", "HARD", "INTERMEDIATE", "WET", "UNKNOWN")
 
 WEEKEND = Column("weekend", "VARCHAR", "Weekend key {season}-{slug}, for example 2026-monaco", required=True)

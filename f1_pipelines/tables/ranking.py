@@ -1,16 +1,16 @@
 """Tables of schema `ranking`: trained models, what they predicted, and how good that was."""
 from __future__ import annotations
 
+from f1_pipelines.tables.features import STAGES
 from f1_pipelines.tables.race import CONSTRUCTOR, DRIVER, WEEKEND
 from f1_pipelines.tables.schema import Column, Table
 
 KINDS = ("pretrained", "adapted", "ewc")
-STAGES = ("entry", "practice", "qualifying", "grid")
 PROTOCOLS = ("holdout_2025", "rolling_2019_2025", "prequential_2026")
 POPULATIONS = ("starters", "classified")
 
-DATA_VERSION = Column("data_version", "VARCHAR", "Sources and digest of the classifications behind it; sample = made "
-                      "up", required=True)
+DATA_VERSION = Column("data_version", "VARCHAR", "Sources and digest of the feature rows and outcomes behind it; "
+                      "sample = made up", required=True)
 CHECKPOINT = Column("checkpoint", "VARCHAR", "Checkpoint id: a digest of its weights and settings", required=True)
 
 TEMPERATURES = Table(
@@ -79,6 +79,7 @@ EVALUATION = Table(
         Column("podium_overlap", "DOUBLE", "Share of the podium named", minimum=0, maximum=1),
         Column("log_loss_win", "DOUBLE", "Log loss of the winner; missing for predictors without probabilities",
                minimum=0),
+        DATA_VERSION,
     ), slice_by=("predictor", "protocol"))
 
 EVALUATION_SUMMARY = Table(

@@ -109,7 +109,10 @@ class Table:
                 wrong = [value for value in values.dropna() if not isinstance(value, str)]
                 if wrong:
                     raise ValueError(f"{wrong[0]!r}, which is no text")
-            return values.astype(_PANDAS_DTYPE[column.type])
+            fitted = values.astype(_PANDAS_DTYPE[column.type])
+            if pd.api.types.is_numeric_dtype(values.dtype) and (fitted != values).any():
+                raise ValueError("a number that it can't hold")  # pandas would cut it without a word
+            return fitted
         except (TypeError, ValueError) as problem:
             raise InvalidRows(
                 f"{self.qualified}.{column.name}: wanted {column.type} ({column.comment}); got {problem}"

@@ -6,7 +6,7 @@ import pandas as pd
 
 from f1_pipelines.sources.base import Fetched
 from f1_pipelines.tables.catalog import BY_NAME
-from f1_pipelines.tables.race import RESULTS, SPRINT_RESULTS
+from f1_pipelines.tables.race import RACE_TABLES, RESULTS, SPRINT_RESULTS
 from f1_pipelines.warehouse.replace import add_versions, replace_slices
 
 
@@ -15,6 +15,7 @@ class MixedSources(ValueError):
 
 
 _VERSIONED = {RESULTS.qualified, SPRINT_RESULTS.qualified}
+_LABELLED = [table for table in RACE_TABLES if "source" in table.column_names]
 
 
 def store(connection: duckdb.DuckDBPyConnection, fetched: Fetched, accept_fewer_rows: bool = False) -> dict[str, int]:
@@ -49,15 +50,16 @@ def refuse_mixture(connection: duckdb.DuckDBPyConnection, frame: pd.DataFrame) -
     Raises:
         MixedSources: The frame is of the sample and the file holds real weekends, or the other way round.
     """
-    if frame.empty:
+    arriving = set(frame["source"]) - {"embedded"}
+    if not arriving:
         return
-    made_up = (frame["source"] == "sample").any()
-    others = connection.execute("SELECT DISTINCT source FROM race.calendar WHERE source <> 'embedded' "
-                                "AND (source = 'sample') <> ?", [bool(made_up)]).fetchall()
+    stored = {source for table in _LABELLED for (source,) in connection.execute(
+        f"SELECT DISTINCT source FROM {table.qualified} WHERE source <> 'embedded'").fetchall()}
+    others = {source for source in stored if (source == "sample") != ("sample" in arriving)}
     if others:
-        arriving = ", ".join(sorted(set(frame["source"]) - {"embedded"}))
-        raise MixedSources(f"this warehouse holds weekends of the source {others[0][0]}, {arriving} rows don't go into "
-                           "it: name another file in F1_WAREHOUSE, or delete this one to start anew")
+        raise MixedSources(f"this warehouse holds weekends of the source {', '.join(sorted(others))}, rows of "
+                           f"{', '.join(sorted(arriving))} don't go into it: name another file in F1_WAREHOUSE, or "
+                           "delete this one and its published copy to start anew")
 
 
 def stored_weekends(connection: duckdb.DuckDBPyConnection, table: str) -> set[str]:

@@ -51,6 +51,23 @@ def writer_lock(database: Path, purpose: str, wait_s: float) -> Iterator[None]:
             handle.truncate(0)
 
 
+@contextmanager
+def no_writer(database: Path) -> Iterator[bool]:
+    """Whether nobody writes now; if so, writers wait until the body is done. Makes no lock file."""
+    try:
+        handle = open(database.with_name(database.name + ".lock"))  # noqa: SIM115  closed below
+    except FileNotFoundError:
+        yield True
+        return
+    with handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+            return
+        yield True
+
+
 def _holder(lock_path: Path) -> str:
     try:
         holder = json.loads(lock_path.read_text())

@@ -13,42 +13,62 @@ class WrongSchema(RuntimeError):
     """The file's tables are of another version than this code."""
 
 
-def bring_up_to_date(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
-    """Create or extend tables and views inside the caller's transaction. A file that is up to date costs two look-ups.
+def check_version(connection: duckdb.DuckDBPyConnection, path: Path) -> bool:
+    """Whether the file holds our tables; False for a file that holds nothing yet. Changes nothing.
 
     Raises:
-        WrongSchema: The file says another version, or a column has another type or key than declared.
+        WrongSchema: It is of another version, or not a warehouse of this project.
     """
-    _check_version(connection, path)
+    try:
+        ((version,),) = connection.execute("SELECT max(version)::INTEGER FROM main.schema_version").fetchall()
+    except (duckdb.CatalogException, duckdb.BinderException, duckdb.ConversionException):
+        version = None
+    if version == SCHEMA_VERSION:
+        return True
+    if version is not None:
+        raise WrongSchema(f"{path} holds schema version {version}, this code writes version {SCHEMA_VERSION}; use the "
+                          "release that made it, or name another file in F1_WAREHOUSE and fill that")
+    stored = connection.execute("SELECT schema_name || '.' || table_name FROM duckdb_tables() WHERE NOT internal "
+                                "UNION ALL SELECT schema_name || '.' || view_name FROM duckdb_views() "
+                                "WHERE NOT internal ORDER BY 1 LIMIT 1").fetchall()
+    if stored:
+        raise WrongSchema(f"{path} holds {stored[0][0]} but no schema version, so it is not a warehouse of this "
+                          "project and stays as it is; name another file in F1_WAREHOUSE")
+    return False
+
+
+def bring_up_to_date(connection: duckdb.DuckDBPyConnection, path: Path, new: bool) -> None:
+    """Create or extend tables and views inside the caller's transaction. A table that is up to date costs nothing.
+
+    Args:
+        connection: To a file that `check_version` has seen, which aborts a transaction when it finds nothing.
+        path: The file, for messages.
+        new: It holds nothing yet.
+
+    Raises:
+        WrongSchema: A column has another type, or a table another primary key, than declared.
+    """
+    if new:
+        connection.execute("CREATE TABLE main.schema_version (version INTEGER NOT NULL)")
+        connection.execute("INSERT INTO main.schema_version VALUES (?)", [SCHEMA_VERSION])
     for schema in SCHEMAS:
         connection.execute(f'CREATE SCHEMA IF NOT EXISTS "{schema}"')
-    stored = _stored_columns(connection)
-    changed = False
+    stored, keys = _stored_columns(connection), _stored_keys(connection)
     for table in TABLES:
         have = stored.get(table.qualified)
         if have is None:
             connection.execute(table.ddl())
             _comment(connection, table)
-            changed = True
-        elif set(have) != set(table.column_names) or any(have[c.name] != _stored_type(c.type) for c in table.columns):
+            continue
+        if keys.get(table.qualified, ()) != table.key:
+            raise WrongSchema(f"{path}: {table.qualified} has the key ({', '.join(keys.get(table.qualified, ()))}), "
+                              f"declared ({', '.join(table.key)}); fill a new file")
+        if have != {column.name: _stored_type(column.type) for column in table.columns}:
             _extend(connection, table, have, path)
-            changed = True
-    stored_views = dict(connection.execute(
-        "SELECT schema_name || '.' || view_name, comment FROM duckdb_views() WHERE NOT internal").fetchall())
+    # Always anew: only so does a view whose SQL changed reach a file that exists.
     for view in VIEWS:
-        if changed or view.qualified not in stored_views:
-            connection.execute(f"CREATE OR REPLACE VIEW {view.qualified} AS {view.sql}")
-            connection.execute(f"COMMENT ON VIEW {view.qualified} IS {_quoted(view.comment)}")
-
-
-def _check_version(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
-    connection.execute("CREATE TABLE IF NOT EXISTS main.schema_version (version INTEGER NOT NULL)")
-    ((version,),) = connection.execute("SELECT max(version) FROM main.schema_version").fetchall()
-    if version is None:
-        connection.execute("INSERT INTO main.schema_version VALUES (?)", [SCHEMA_VERSION])
-    elif version != SCHEMA_VERSION:
-        raise WrongSchema(f"{path} holds schema version {version}, this code writes version {SCHEMA_VERSION}; use the "
-                          "release that made it, or name another file in F1_WAREHOUSE and fill that")
+        connection.execute(f"CREATE OR REPLACE VIEW {view.qualified} AS {view.sql}")
+        connection.execute(f"COMMENT ON VIEW {view.qualified} IS {_quoted(view.comment)}")
 
 
 def _stored_columns(connection: duckdb.DuckDBPyConnection) -> dict[str, dict[str, str]]:
@@ -57,6 +77,12 @@ def _stored_columns(connection: duckdb.DuckDBPyConnection) -> dict[str, dict[str
             "SELECT schema_name || '.' || table_name, column_name, data_type FROM duckdb_columns()").fetchall():
         stored.setdefault(table, {})[column] = kind
     return stored
+
+
+def _stored_keys(connection: duckdb.DuckDBPyConnection) -> dict[str, tuple[str, ...]]:
+    return {table: tuple(columns) for table, columns in connection.execute(
+        "SELECT schema_name || '.' || table_name, constraint_column_names FROM duckdb_constraints() "
+        "WHERE constraint_type = 'PRIMARY KEY'").fetchall()}
 
 
 def _extend(connection: duckdb.DuckDBPyConnection, table: Table, have: dict[str, str], path: Path) -> None:

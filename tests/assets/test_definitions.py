@@ -19,11 +19,14 @@ GRAPH = {
     "ranking_features": (["practice_results", "qualifying_results", "race_results"],
                          ["keys_are_unique", "no_feature_is_constant", "starters_have_features"],
                          ["run_races_have_grid_and_qualifying"]),
-    "listnet_temperature": (["ranking_features"], [], []),
-    "pretrained_ranker": (["listnet_temperature", "ranking_features"], [], []),
+    "listnet_temperature": (["ranking_features"], ["keys_are_unique"], []),
+    "pretrained_ranker": (["listnet_temperature", "ranking_features"], ["keys_are_unique"], []),
     "race_predictions": (["pretrained_ranker", "ranking_features"],
                          ["keys_are_unique", "predictions_are_permutations"], []),
-    "ranking_evaluation": (["ranking_features"], ["no_result_is_too_good_to_be_true"], ["champion_beats_grid_order"]),
+    "ranking_evaluation": (["ranking_features"], ["keys_are_unique", "no_result_is_too_good_to_be_true"],
+                           ["champion_beats_grid_order"]),
+    "circuit_fits": (["race_laps", "race_results"], ["keys_are_unique", "slow_laps_cost_less_than_racing_ones"], []),
+    "simulator_validation": (["circuit_fits", "qualifying_results"], ["keys_are_unique"], ["targets_are_met"]),
 }
 
 

@@ -80,7 +80,7 @@ def test_a_warehouse_of_another_version_is_left_as_it_is(run, rows, resources):
 def test_a_start_that_the_source_moved_is_what_the_next_run_goes_by(run, rows, resources):
     """f1db has first practice of Singapore 2026 an hour later than our calendar."""
     assert run("race_calendar", partition="2026-singapore").success
-    beside = Path(resources["warehouse"].path).with_name("calendar.csv")
+    beside = Path(resources["warehouse"].path).with_suffix(".calendar.csv")
     [(told,)] = rows("SELECT practice_1_start FROM race.calendar")
     assert weekend("2026-singapore", beside).sessions["practice_1"] == told != \
         weekend("2026-singapore").sessions["practice_1"]

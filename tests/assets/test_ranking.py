@@ -56,3 +56,71 @@ def test_a_race_without_laps_is_ranked_from_its_results(trained, run, rows):
                   "FROM ranking.predictions GROUP BY ALL")
     assert len(ranked) == 6
     assert all(told[1:] == (20, 20, 20) for told in ranked)
+
+
+def test_a_forecast_gets_its_outcome_though_another_model_was_promoted_since(trained, run, rows, resources):
+    """Forecast on Saturday; on Monday the results are in and the ranker has been trained again."""
+    first, _ = trained()
+    assert run("race_predictions", partition="2025-miami", raises=True).success
+    with resources["warehouse"].write("pretend it was Saturday, and no result was known") as connection:
+        connection.execute("UPDATE ranking.predictions SET made_at = '2025-05-03T22:00:00Z', actual_position = NULL, "
+                           "exact_match = NULL")
+    told(resources, "official", "max-verstappen", "lando-norris")
+    second, _ = trained()
+    assert second != first
+    assert run("race_predictions", partition="2025-miami", raises=True).success
+    assert rows("SELECT checkpoint = ?, made_at < '2025-05-04T20:00:00Z', count(*), count(actual_position) "
+                "FROM ranking.predictions GROUP BY ALL ORDER BY 2 DESC".replace("?", f"'{first}'")) == [
+        (True, True, 20, 20), (False, False, 20, 20)]
+
+
+def test_a_race_outside_the_training_seasons_makes_no_other_model(trained, run):
+    before = trained()
+    assert run("race_calendar", "practice_results", "qualifying_results", "race_results",
+               partition="2026-australia").success
+    assert trained() == before
+
+
+def test_stored_features_of_later_weekends_follow_the_results_before_them(run, rows, resources):
+    loaded = ("race_calendar", "practice_results", "qualifying_results", "race_results", "ranking_features")
+    assert run(*loaded, partition="2025-china").success
+    form = "SELECT count(driver_finish_form) FROM features.ranking WHERE weekend = '2025-china'"
+    assert rows(form) == [(0,)]
+    assert run(*loaded, partition="2025-australia").success
+    assert rows(form) == [(20,)]
+
+
+SUMMARY = """
+    INSERT INTO ranking.evaluation_summary BY NAME
+    SELECT 'champion' AS predictor, 'rolling_2019_2025' AS protocol, 'starters' AS population, 1 AS n_races,
+           {spearman} AS spearman, 0 AS kendall, 0 AS ndcg10, 0 AS mae_positions, 0 AS top1, 0 AS podium_overlap,
+           0 AS delta_spearman, {low} AS delta_low, 0.3 AS delta_high, 'x' AS data_version, now() AS evaluated_at
+"""
+
+
+@pytest.mark.parametrize(("check", "damage"), [
+    ("no_feature_is_constant", "UPDATE features.ranking SET driver_finish_form = NULL"),
+    ("no_feature_is_constant", "UPDATE features.ranking SET qualifying_gap_pct = 0"),
+    ("starters_have_features", "DELETE FROM features.ranking WHERE driver = 'lewis-hamilton'"),
+    ("run_races_have_grid_and_qualifying",
+     "UPDATE features.ranking SET grid_place = NULL WHERE weekend = '2025-china'"),
+    ("predictions_are_permutations", "UPDATE ranking.predictions SET predicted_position = 7 "
+                                     "WHERE predicted_position = 8"),
+    ("no_result_is_too_good_to_be_true", SUMMARY.format(spearman=0.93, low=0.2)),
+    ("champion_beats_grid_order", SUMMARY.format(spearman=0.6, low=-0.1)),
+])
+def test_a_check_finds_damage(ranked, check, damage):
+    warehouse, checks = ranked
+    assert checks[check](warehouse).passed
+    with warehouse.write("damage") as connection:
+        connection.execute(damage)
+    assert not checks[check](warehouse).passed
+
+
+@pytest.fixture
+def ranked(trained, run, resources):
+    from f1_pipelines.assets.ranking import ranking_checks
+
+    trained()
+    assert run("race_predictions", **SEASON).success
+    return resources["warehouse"], {next(iter(check.check_keys)).name: check for check in ranking_checks}

@@ -95,7 +95,7 @@ def test_targets_are_of_starters_and_of_races_that_were_run(races):
 
 
 def test_comparing_with_nobody_and_asking_for_no_protocol_say_what_is_wanted(races):
-    with pytest.raises(ValueError, match="rolling_2019_2025, holdout_2025, prequential_2026"):
+    with pytest.raises(ValueError, match="holdout_2025, rolling_2019_2025, prequential_2026"):
         evaluate(BASELINES, races, "random_split")
     judged = evaluate([Recorder()], races, "holdout_2025")
     with pytest.raises(ValueError, match='no rows of "grid"'):

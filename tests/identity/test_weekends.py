@@ -33,11 +33,6 @@ TWELVE_HOURS = timedelta(hours=12)
 WRONG_IN_F1DB = {"2021-turkey": date(2021, 10, 10)}
 
 
-@pytest.fixture(autouse=True)
-def only_the_embedded_calendar(monkeypatch):
-    monkeypatch.delenv("F1_CALENDAR", raising=False)
-
-
 def utc(text: str) -> datetime:
     return datetime.fromisoformat(text).replace(tzinfo=UTC)
 
@@ -254,19 +249,19 @@ def test_unknown_seasons_and_rounds_are_refused():
 # The refreshed file
 
 
-def test_a_refreshed_file_corrects_and_adds_but_never_removes(tmp_path, monkeypatch):
+def test_a_refreshed_file_corrects_and_adds_but_never_removes(tmp_path):
     moved = replace(weekend("2026-abu-dhabi"), sessions={"race": utc("2026-12-13T13:00")}, round=24)
     madrid = replace(weekend("2026-spain"), key="2027-spain", season=2027, round=1,
                      sessions={"race": utc("2027-03-07T13:00")})
     path = tmp_path / "state" / "calendar.csv"
     write_refreshed(path, [madrid, moved])
-    monkeypatch.setenv("F1_CALENDAR", str(path))
-    assert weekend("2026-abu-dhabi") == moved
-    assert season_weekends(2027) == (madrid,)
-    assert {w.key for w in known_weekends()} == {w.key for w in known_weekends(tmp_path / "none.csv")} | {"2027-spain"}
+    assert weekend("2026-abu-dhabi", path) == moved
+    assert season_weekends(2027, path) == (madrid,)
+    assert {w.key for w in known_weekends(path)} == {w.key for w in known_weekends()} | {"2027-spain"}
+    assert known_weekends(tmp_path / "none.csv") == known_weekends()
     assert list(path.parent.iterdir()) == [path]
     write_refreshed(path, [])
-    assert weekend("2026-abu-dhabi").round == 23, "a second refresh is read, not remembered"
+    assert weekend("2026-abu-dhabi", path).round == 23, "a second refresh is read, not remembered"
 
 
 def test_the_calendar_survives_being_written_and_read(tmp_path):

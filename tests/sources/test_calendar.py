@@ -52,6 +52,7 @@ def test_a_race_is_done_by_its_results_never_by_the_clock(known):
     assert states(known, set(), during)["2026-australia"] == "live"
     assert states(known, set(), finish.replace(hour=9))["2026-australia"] == "overdue"
     assert states(known, {"2026-australia"}, finish)["2026-australia"] == "done"
+    assert states(known.assign(state="done"), set(), finish.replace(hour=9))["2026-australia"] == "overdue"
 
 
 def test_a_shorter_schedule_removes_nothing(known):

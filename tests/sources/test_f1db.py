@@ -1,7 +1,11 @@
 """The real f1db release through the source: what it holds, what it refuses, what faulty copies say."""
+import csv
+import io
+import re
 import shutil
 import threading
 import zipfile
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -10,7 +14,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from f1_pipelines.identity.weekends import known_weekends, season_weekends, weekend
+from f1_pipelines.identity.weekends import known_weekends, season_weekends, weekend, write_refreshed
 from f1_pipelines.sources.base import SourceError, SourceUnavailable
 from f1_pipelines.sources.classification import started
 from f1_pipelines.sources.f1db import F1dbSource
@@ -21,6 +25,8 @@ FILES = ("races", "grands-prix", "races-race-results", "races-fastest-laps", "ra
          "races-sprint-race-results", "races-qualifying-results", "races-sprint-qualifying-results",
          "races-starting-grid-positions", "races-sprint-starting-grid-positions",
          *(f"races-free-practice-{n}-results" for n in (1, 2, 3)))
+
+NOW = datetime(2026, 8, 22, 6, 0, tzinfo=UTC)
 
 
 @pytest.fixture(scope="module")
@@ -143,11 +149,24 @@ def test_a_swapped_driver_is_resolved_session_by_session(f1db):
     assert "carlos-sainz-jr" not in set(results["driver"])
 
 
-def test_the_calendar_says_what_is_done_and_when_the_rest_starts(f1db):
+def test_the_calendar_says_when_sessions_start_and_leaves_done_to_the_stored_results(f1db):
     calendar = f1db.calendar([2026]).set_index("weekend")
-    assert calendar["state"].value_counts().to_dict() == {"upcoming": 12, "done": 11}
+    assert len(calendar) == 23
+    assert set(calendar["state"]) == {"upcoming"}
     assert calendar.loc["2026-bahrain", "layout"] == "sepang-1"
     assert calendar.loc["2026-netherlands", "sprint_start"] == datetime(2026, 8, 22, 10, 0, tzinfo=UTC)
+
+
+def test_a_race_without_a_time_of_day_starts_as_the_refreshed_calendar_says(f1db, f1db_folder, tmp_path):
+    later = utc("2019-05-26T14:10")
+    write_refreshed(tmp_path / "calendar.csv", [replace(weekend("2019-monaco"), sessions={"race": later})])
+    told = F1dbSource(F1dbRelease(f1db_folder), lambda: datetime.now(UTC), calendar_path=tmp_path / "calendar.csv")
+    starts = [source.calendar([2019]).set_index("weekend").loc["2019-monaco", "race_start"] for source in (f1db, told)]
+    assert starts == [utc("2019-05-26T13:10"), later]
+
+
+def utc(text: str) -> datetime:
+    return datetime.fromisoformat(text).replace(tzinfo=UTC)
 
 
 def test_a_zip_reads_like_the_folder(f1db_folder: Path, tmp_path: Path):
@@ -204,6 +223,71 @@ def test_a_driver_twice_in_a_race_refuses_that_race_alone(copy):
     assert "2023-united-states" not in set(fetched.tables["race.results"]["weekend"])
     assert fetched.tables["race.results"]["weekend"].nunique() == 21
     assert [r.reason for r in fetched.refused if not r.expected] == ["entered twice: george-russell (f1db)"]
+
+
+def changed(name: str, race: tuple[str, str], driver: str, column: str, value: str, again: bool = False):
+    """A change of one field of one car's row in a race (season, round); with `again` the row is there a second time."""
+    def change(text: str) -> str:
+        rows = list(csv.reader(text.splitlines()))
+        at = next(i for i, row in enumerate(rows) if tuple(row[1:3]) == race and driver in row)
+        if again:
+            rows.insert(at, list(rows[at]))
+        else:
+            rows[at][rows[0].index(column)] = value
+        target = io.StringIO()
+        csv.writer(target, lineterminator="\n").writerows(rows)
+        return target.getvalue()
+    return change
+
+
+@pytest.mark.parametrize(("name", "column", "value", "table", "told"), [
+    ("races-race-results", "positionText", "??", "race.results",
+     r"lewis-hamilton: status code '\?\?' with text None is unknown"),
+    ("races-race-results", "gridPositionNumber", "0", "race.results",
+     "race.results.grid_position: wanted 1 to .* 'driver': 'lewis-hamilton'.* 0"),
+    ("races-race-results", "points", "-3", "race.results", "race.results.points: wanted .*'lewis-hamilton'.*-3"),
+    ("races-race-results", "driverId", "", "race.results", "a car without a driver"),
+    ("races-pit-stops", "timeMillis", "-5", "race.pit_stops", "race.pit_stops.pit_lane_time_s: wanted .*hamilton"),
+    ("races-pit-stops", "", None, "race.pit_stops", "race.pit_stops: 2 rows share a key"),
+    ("races-starting-grid-positions", "", None, "race.grid", "entered twice: lewis-hamilton"),
+    ("races-starting-grid-positions", "positionNumber", "0", "race.grid", "race.grid.grid_position: .*hamilton.* 0"),
+    ("races-qualifying-results", "q1Millis", "-1", "race.qualifying", "race.qualifying.q1_s: wanted .*hamilton"),
+    ("races-free-practice-2-results", "laps", "-1", "race.practice", "race.practice.laps: wanted .*hamilton"),
+])
+def test_a_faulty_value_refuses_that_session_alone_and_is_named(copy, name, column, value, table, told):
+    """2024 round 8 is Monaco. Its other sessions and every other weekend come whole, and in the same order."""
+    ask = {"race.results": "results", "race.pit_stops": "results", "race.practice": "practice"}.get(table, "qualifying")
+    whole = getattr(F1dbSource(F1dbRelease(copy), lambda: NOW), ask)(season_weekends(2024))
+    source = edit(copy, name, changed(name, ("2024", "8"), "lewis-hamilton", column, value, again=value is None))
+    fetched = getattr(source, ask)(season_weekends(2024))
+    [refusal] = [refusal for refusal in fetched.refused if not refusal.expected]
+    assert (refusal.weekend, refusal.reason.endswith("(f1db)")) == ("2024-monaco", True)
+    assert re.match(told, refusal.reason), refusal.reason
+    for other, frame in whole.tables.items():
+        left = frame
+        if other == table or (table, other) == ("race.results", "race.pit_stops"):
+            faulty = frame["weekend"] == "2024-monaco"
+            left = frame[~(faulty & (frame["session"] == refusal.session) if "session" in frame else faulty)]
+            assert len(left) < len(frame)
+        drop = ["fetched_at", "source_version"]
+        pd.testing.assert_frame_equal(fetched.tables[other].drop(columns=drop), left.drop(columns=drop).reset_index(
+            drop=True))
+
+
+def test_a_fault_in_another_weekend_is_no_business_of_this_one(copy):
+    source = edit(copy, "races-race-results",
+                  changed("races-race-results", ("2018", "3"), "lewis-hamilton", "positionText", "??"))
+    fetched = source.results([weekend("2024-monaco")])
+    assert len(fetched.tables["race.results"]) == 20
+    assert [refusal for refusal in fetched.refused if not refusal.expected] == []
+
+
+@pytest.mark.parametrize("value", ["1.5", "99999999999"])
+def test_a_number_is_never_cut_to_fit(copy, value):
+    source = edit(copy, "races-race-results",
+                  changed("races-race-results", ("2024", "8"), "lewis-hamilton", "laps", value))
+    with pytest.raises(SourceError, match=f"column laps: wanted Int32, got '{value}'"):
+        source.results([weekend("2024-monaco")])
 
 
 @pytest.mark.parametrize("name", ["races-pit-stops", "races-race-results", "races"])

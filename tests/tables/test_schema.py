@@ -37,6 +37,7 @@ def test_every_kind_of_missing_becomes_missing(missing):
     ({"lap": [1, 0]}, "wanted 1 to inf"),
     ({"lap": ["one", "two"]}, "wanted INTEGER"),
     ({"lap": [1.5, 1]}, "wanted INTEGER"),
+    ({"lap": pd.array([1, 99999999999], dtype="Int64")}, "can't hold"),
     ({"lap_time_s": ["fast", "slow"]}, "wanted DOUBLE"),
     ({"lap_time_s": [90.5, float("inf")]}, "an infinite number"),
     ({"compound": ["SOFT", "HYPERSOFT"]}, "one of SOFT, HARD"),

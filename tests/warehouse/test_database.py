@@ -13,6 +13,8 @@ import pytest
 
 from f1_pipelines.tables.catalog import BY_NAME, SCHEMA_VERSION, TABLES
 from f1_pipelines.tables.schema import InvalidRows
+from f1_pipelines.tables.views import View
+from f1_pipelines.warehouse import migrate
 from f1_pipelines.warehouse.database import WarehouseBusy, WarehouseError, WarehouseFile, WrongSchema
 from f1_pipelines.warehouse.replace import ShrunkSlice, replace_slices
 
@@ -192,8 +194,13 @@ def test_killed_anywhere_the_old_rows_or_the_new_rows_are_there(warehouse, where
     doomed.stdout.close()
     # Readers still see the last published state, whole; a writer sees what was committed, and publishes it.
     assert rows(warehouse) == [("2026-monaco", 3, 22.0), ("2026-spain", 3, 22.0)]
-    put(warehouse, stops("2026-austria"))
+    assert warehouse.unpublished() == (seconds == 40.0)
+    with warehouse.write("test") as connection:
+        # What was committed is published first, not only when this body is done.
+        assert rows(warehouse) == [("2026-monaco", 3, seconds), ("2026-spain", 3, 22.0)]
+        replace_slices(connection, STOPS, stops("2026-austria"))
     assert rows(warehouse) == [("2026-austria", 3, 22.0), ("2026-monaco", 3, seconds), ("2026-spain", 3, 22.0)]
+    assert not list(warehouse.path.parent.glob(".f1.published.duckdb.*"))
 
 
 def test_writers_killed_at_random_never_tear_a_slice(warehouse):
@@ -232,6 +239,67 @@ def test_a_file_of_another_schema_version_is_refused_and_untouched(warehouse):
     with pytest.raises(WrongSchema, match=f"schema version 99, this code writes version {SCHEMA_VERSION}"):
         put(warehouse, stops("2026-spain"))
     assert rows(warehouse) == [("2026-monaco", 3, 22.0)]
+
+
+def test_a_published_copy_of_another_schema_version_is_refused(warehouse):
+    put(warehouse, stops("2026-monaco"))
+    for path in (warehouse.published_path, warehouse.path):
+        with duckdb.connect(path) as connection:
+            connection.execute("UPDATE main.schema_version SET version = 99")
+    with pytest.raises(WrongSchema, match=rf"f1.published.duckdb holds schema version 99.*version {SCHEMA_VERSION}"):
+        rows(warehouse)
+    with pytest.raises(WrongSchema, match="f1.duckdb holds schema version 99"):
+        warehouse.check()
+
+
+@pytest.mark.parametrize("theirs", [
+    "CREATE TABLE main.invoices (n INTEGER)", "CREATE VIEW main.invoices AS SELECT 1 AS n",
+    "CREATE TABLE main.schema_version (version VARCHAR); INSERT INTO main.schema_version VALUES ('2.1-beta')"])
+def test_somebody_elses_file_is_refused_and_untouched(warehouse, theirs):
+    warehouse.path.parent.mkdir()
+    with duckdb.connect(warehouse.path) as connection:
+        connection.execute(theirs)
+    before = warehouse.path.read_bytes()
+    with pytest.raises(WrongSchema, match=r"f1.duckdb holds main\.\w+ but no schema version.*stays as it is"):
+        put(warehouse, stops("2026-monaco"))
+    with pytest.raises(WrongSchema, match="not a warehouse of this project"):
+        warehouse.check()
+    assert warehouse.path.read_bytes() == before
+    assert not warehouse.published_path.exists()
+
+
+def test_a_changed_view_reaches_a_file_that_exists(warehouse, monkeypatch):
+    put(warehouse, stops("2026-monaco"))
+    changed = View("race", "current_results", "Changed", "SELECT 'changed' AS said")
+    monkeypatch.setattr(migrate, "VIEWS", (changed,))
+    put(warehouse, stops("2026-spain"))
+    with warehouse.read() as connection:
+        assert connection.execute("SELECT * FROM race.current_results").fetchall() == [("changed",)]
+        assert connection.execute("SELECT comment FROM duckdb_views() WHERE view_name = 'current_results'"
+                                  ).fetchall() == [("Changed",)]
+
+
+def test_another_primary_key_is_refused(warehouse):
+    put(warehouse, stops("2026-monaco"))
+    with duckdb.connect(warehouse.path) as connection:
+        connection.execute("DROP TABLE race.pit_stops")
+        connection.execute(STOPS.ddl().replace('("weekend", "driver", "stop")', '("weekend", "driver", "lap")'))
+    with pytest.raises(WrongSchema, match=r"has the key \(weekend, driver, lap\), declared \(weekend, driver, stop"):
+        put(warehouse, stops("2026-spain"))
+
+
+def test_a_copy_differs_by_content_not_by_time(warehouse):
+    put(warehouse, stops("2026-monaco"))
+    assert not warehouse.unpublished()
+    os.utime(warehouse.path)
+    assert not warehouse.unpublished()
+    with duckdb.connect(warehouse.path) as connection:
+        connection.execute("UPDATE race.pit_stops SET lap = 21")
+    os.utime(warehouse.path, (0, 0))
+    assert warehouse.unpublished()
+    with warehouse.write("test"):
+        assert not warehouse.unpublished()
+    assert not warehouse.unpublished()
 
 
 def test_a_new_optional_column_is_added_and_a_changed_type_refused(warehouse):

@@ -83,8 +83,19 @@ def test_made_up_and_real_weekends_never_share_a_warehouse(tmp_path):
     with warehouse.write("test") as connection:
         store(connection, Fetched({"race.calendar": calendar}))
         store(connection, Fetched({"race.results": sheet("abc", source="sample")}))
-    with pytest.raises(MixedSources, match="holds weekends of the source sample, f1db rows don't go into it"), \
+    with pytest.raises(MixedSources, match="holds weekends of the source sample, rows of f1db don't go into it"), \
             warehouse.write("test") as connection:
         store(connection, Fetched({"race.results": sheet("bac", source="f1db")}))
     with warehouse.read() as connection:
         assert connection.execute("SELECT DISTINCT source FROM race.results").fetchall() == [("sample",)]
+
+
+def test_the_mixture_is_seen_without_a_calendar_too(tmp_path):
+    from f1_pipelines.sources.base import Fetched
+    from f1_pipelines.warehouse.ingest import MixedSources, store
+
+    warehouse = WarehouseFile(tmp_path / "f1.duckdb")
+    with warehouse.write("test") as connection:
+        store(connection, Fetched({"race.results": sheet("abc", source="f1db")}))
+    with pytest.raises(MixedSources), warehouse.write("test") as connection:
+        store(connection, Fetched({"race.results": sheet("bac", source="sample")}))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from f1_pipelines.identity.circuits import circuits
-from f1_pipelines.identity.weekends import Weekend, known_weekends
+from f1_pipelines.identity.weekends import Weekend
 from f1_pipelines.tables.race import SESSIONS
 
 if TYPE_CHECKING:
@@ -57,22 +57,29 @@ def events_by_weekend(schedule: EventSchedule, weekends: Sequence[Weekend]) -> d
     return {weekend.key: schedule.loc[index] for index, weekend in match_events(schedule, weekends).items()}
 
 
-def calendar_rows(schedule: EventSchedule, season: int, weekends: Sequence[Weekend],
+def calendar_rows(schedule: EventSchedule, season: int, known: Sequence[Weekend],
                   now: datetime) -> list[dict[str, Any]]:
     """Rows of `race.calendar` without provenance, one per event with a race start.
 
     Track and key of a known weekend are ours, the rest is as the schedule says. `state` goes by the clock alone: only
     results make a weekend `done`, and a schedule has none.
+
+    Args:
+        schedule: FastF1's schedule of the season.
+        season: The year.
+        known: Our weekends, of all seasons: a new weekend may be at the track of an old one.
+        now: The present instant, timezone-aware.
     """
+    weekends = [weekend for weekend in known if weekend.season == season]
     matched, taken, rows = match_events(schedule, weekends), {weekend.key for weekend in weekends}, []
     for index, event in schedule.iterrows():
         starts = session_starts(event)
         if "race" not in starts:
             continue
-        if (known := matched.get(index)) is not None:
-            identity = {"weekend": known.key, "circuit": known.circuit, "layout": known.layout}
+        if (ours := matched.get(index)) is not None:
+            identity = {"weekend": ours.key, "circuit": ours.circuit, "layout": ours.layout}
         else:
-            identity = _new_weekend(event, season, taken)
+            identity = _new_weekend(event, season, taken, known)
             taken.add(identity["weekend"])
         live = min(starts.values()) <= now < starts["race"] + _WEEKEND_LASTS
         rows.append({
@@ -107,12 +114,12 @@ def slug(text: str) -> str:
     return "-".join(re.findall(r"[a-z0-9]+", plain.removesuffix("grand prix")))
 
 
-def _new_weekend(event: Mapping[str, Any], season: int, taken: set[str]) -> dict[str, str]:
+def _new_weekend(event: Mapping[str, Any], season: int, taken: set[str], known: Sequence[Weekend]) -> dict[str, str]:
     place = slug(event["Location"])
     key = f"{season}-{slug(event['EventName'])}"
     if key in taken:  # a second event of that name
         key = f"{key}-{place}"
-    here = [weekend for weekend in known_weekends() if place in _places(weekend.circuit)]
+    here = [weekend for weekend in known if place in _places(weekend.circuit)]
     if here:
         return {"weekend": key, "circuit": here[-1].circuit, "layout": here[-1].layout}
     return {"weekend": key, "circuit": place, "layout": place}

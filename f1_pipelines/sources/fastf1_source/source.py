@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from f1_pipelines.identity.entrants import UnknownEntrant
-from f1_pipelines.identity.weekends import UnknownSeason, Weekend, fastf1_session_name, season_weekends
+from f1_pipelines.identity.weekends import Weekend, fastf1_session_name, known_weekends
 from f1_pipelines.sources.base import Fetched, Refusal
 from f1_pipelines.sources.classification import (
     check_classification,
@@ -50,17 +50,20 @@ class FastF1Source:
 
     name = "fastf1"
 
-    def __init__(self, cache_dir: Path | None, now: Callable[[], datetime], budget: RateBudget | None = None):
+    def __init__(self, cache_dir: Path | None, now: Callable[[], datetime], budget: RateBudget | None = None,
+                 calendar_path: Path | None = None):
         """
         Args:
             cache_dir: FastF1's cache folder, made when needed; None leaves FastF1's configuration as it is.
             now: Gives the present instant, timezone-aware UTC.
             budget: The request budget that all processes share; by default in the cache folder.
+            calendar_path: The refreshed calendar, if any; see `identity.weekends`.
 
         The sign-in to the timing feed is FastF1's own business (environment variables F1_USERNAME and F1_PASSWORD).
         """
         self._cache_dir = cache_dir
         self._now = now
+        self._calendar_path = calendar_path
         self._meter = Meter(budget or RateBudget((cache_dir or Path(tempfile.gettempdir())) / "f1-requests.sqlite"))
 
     def calendar(self, seasons: Sequence[int]) -> pd.DataFrame:
@@ -70,8 +73,9 @@ class FastF1Source:
             SourceUnavailable: No schedule could be had.
         """
         self._prepare()
+        known = known_weekends(self._calendar_path)
         listed = [row for season in seasons for row in schedule.calendar_rows(
-            loading.load_schedule(season), season, _weekends_of(season), self._now())]
+            loading.load_schedule(season), season, known, self._now())]
         frame = pd.DataFrame(listed, columns=race.CALENDAR.column_names)
         for start in (f"{session}_start" for session in race.SESSIONS):
             frame[start] = pd.to_datetime(frame[start], utc=True)
@@ -126,7 +130,8 @@ class FastF1Source:
 
     def _events(self, season: int, asked: Sequence[Weekend]) -> dict[str, Event]:
         """FastF1's events of a season by our keys. One that an outage may have hidden is not taken for absent."""
-        known = {weekend.key: weekend for weekend in (*_weekends_of(season), *asked) if weekend.season == season}
+        everything = (*known_weekends(self._calendar_path), *asked)
+        known = {weekend.key: weekend for weekend in everything if weekend.season == season}
         self._meter.reset()
         events = schedule.events_by_weekend(loading.load_schedule(season), list(known.values()))
         if any(weekend.key not in events for weekend in asked if weekend.season == season):
@@ -251,10 +256,3 @@ def _session_tables(loaded: Loaded, who: pd.DataFrame) -> Tables:
 
 def _start(weekend: Weekend, session: str) -> datetime:
     return weekend.sessions.get(session, weekend.race_start)
-
-
-def _weekends_of(season: int) -> tuple[Weekend, ...]:
-    try:
-        return season_weekends(season)
-    except UnknownSeason:  # a season that begins before our calendar knows it
-        return ()

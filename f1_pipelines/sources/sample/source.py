@@ -52,15 +52,16 @@ class SampleSource:
         self._kept: dict[str, SampleWeekend] = {}
 
     def calendar(self, seasons: Sequence[int]) -> pd.DataFrame:
-        """Rows of `race.calendar` of the embedded weekends; `done` when the race is held. Other seasons have none."""
+        """Rows of `race.calendar` of the embedded weekends, with the distance of races that were run. Other seasons
+        have none, and no weekend is `done`: that is for the results that are stored to say.
+        """
         covered = set(seasons) & set(line_ups.seasons())
         mine = [weekend for weekend in embedded_weekends().values() if weekend.season in covered]
         rows = calendar_rows(mine, self._now())
         held = {weekend.key: race_distance(weekend) for weekend in mine if self._not_held(weekend, "race") is None}
-        run = rows["weekend"].isin(held)
         return race.CALENDAR.conform(rows.assign(
-            source=self.name, state=rows["state"].mask(run, "done"),
-            race_laps=rows["race_laps"].mask(run, rows["weekend"].map(held))))
+            source=self.name,
+            race_laps=rows["race_laps"].mask(rows["weekend"].isin(held), rows["weekend"].map(held))))
 
     def practice(self, weekends: Sequence[Weekend]) -> Fetched:
         """`race.practice` and the weather of the sessions."""

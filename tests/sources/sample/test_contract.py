@@ -65,9 +65,9 @@ def test_all_weekends_that_were_run_are_there_and_no_other(everything):
            if w.season >= 2022 and w.planned == "scheduled" and w.race_start < STANDS_STILL]
     assert set(everything["race.results"]["weekend"]) == set(run) == set(everything["race.laps"]["weekend"])
     assert len(run) == 103
-    calendar = everything["race.calendar"].set_index("weekend")
-    assert set(calendar.index[calendar["state"] == "done"]) == set(run)
-    assert calendar.loc["2023-china", "state"] == "cancelled"
+    states = everything["race.calendar"].set_index("weekend")["state"]
+    assert set(states) == {"upcoming", "cancelled"}, "done is for the results that are stored to say"
+    assert states["2023-china"] == "cancelled"
 
 
 def test_fields_are_those_of_the_season(everything):
@@ -152,10 +152,8 @@ def test_what_is_held_follows_the_clock(make):
     early = make(over - timedelta(minutes=1))
     assert [refusal.retry for refusal in early.results([weekend]).refused] == [True]
     assert len(early.qualifying([weekend]).tables["race.grid"]) == 20
-    assert early.calendar([2025]).set_index("weekend").loc[weekend.key, "state"] == "upcoming"
     late = make(over)
     assert len(late.results([weekend]).tables["race.results"]) == 20
-    assert late.calendar([2025]).set_index("weekend").loc[weekend.key, "state"] == "done"
 
 
 @pytest.mark.parametrize("now", [datetime(2026, 8, 23, 5, 0, tzinfo=UTC), datetime(2031, 1, 1, tzinfo=UTC)])

@@ -1,0 +1,124 @@
+"""The simulator fitted to laps, and checked against the races they came from."""
+import dagster as dg
+import duckdb
+import pandas as pd
+from pydantic import Field
+
+from f1_pipelines.assets.checks import keys_are_unique, no_rows_check
+from f1_pipelines.assets.metadata import described, preview
+from f1_pipelines.assets.race_data import qualifying_results, race_laps, race_results
+from f1_pipelines.resources.warehouse import Warehouse
+from f1_pipelines.tables import race
+from f1_pipelines.tables import sim as tables
+from f1_pipelines.tables.schema import Table
+from f1_pipelines.warehouse.replace import replace_slices
+
+_COMMON = {"group_name": "simulation", "owners": ["team:simulation"], "kinds": {"python", "duckdb"},
+           "code_version": "1", "backfill_policy": dg.BackfillPolicy.single_run()}
+_EVERY_WEEKEND = dg.AllPartitionMapping()
+
+
+@dg.asset(**_COMMON, metadata=described(tables.CIRCUITS),
+          deps=[dg.AssetDep(race_laps, partition_mapping=_EVERY_WEEKEND),
+                dg.AssetDep(race_results, partition_mapping=_EVERY_WEEKEND)])
+def circuit_fits(context: dg.AssetExecutionContext, warehouse: Warehouse) -> dg.MaterializeResult:
+    """The physics of each circuit in each season, with errors. One row per (circuit, season).
+
+    Fitted to `race.laps`; what laps can't tell, and circuits without laps, keep the prior and say so.
+    """
+    from f1_pipelines.fits.circuits import circuit_rows
+    from f1_pipelines.fits.evidence import gather
+
+    with warehouse.read() as connection:
+        frames = _race_frames(connection)
+    evidence = gather(frames["laps"], frames["results"], frames["pit_stops"], frames["calendar"])
+    context.log.info("%d races measured, the last %s", len(evidence.fits), evidence.through)
+    rows = circuit_rows(evidence, frames["calendar"])
+    with warehouse.write("circuit_fits") as connection:
+        replace_slices(connection, tables.CIRCUITS, rows)
+    fitted = rows[rows["provenance"] == "fitted"]
+    return dg.MaterializeResult(metadata={
+        "dagster/row_count": len(rows), "races": len(evidence.fits), "circuits": int(rows["circuit"].nunique()),
+        "circuits_fitted": int(fitted["circuit"].nunique()), "through": evidence.through,
+        "preview": preview(fitted[["circuit", "season", "n_races", "n_laps", "base_lap_s", "base_lap_s_se",
+                                   "stop_loss_green_s", "stop_loss_green_s_se", "lap_scatter_s"]].tail(12), 12),
+    })
+
+
+class ValidationConfig(dg.Config):
+    """How much to simulate."""
+
+    episodes: int = Field(100, ge=1, le=5000, description="Simulated races for each real one and method.")
+
+
+@dg.asset(**_COMMON, deps=[circuit_fits, dg.AssetDep(qualifying_results, partition_mapping=_EVERY_WEEKEND)],
+          metadata=described(tables.VALIDATION))
+def simulator_validation(context: dg.AssetExecutionContext, config: ValidationConfig,
+                         warehouse: Warehouse) -> dg.MaterializeResult:
+    """Dry races driven again by the simulator, against what happened. One row per (weekend, method).
+
+    Means over the races are in `sim.validation_summary`, distributions by circuit in `sim.distributions`. Each row
+    says which inputs were real: a replay with fitted pace is a fit, not a forecast. On sample data all this shows that
+    the simulator repeats itself, and no more.
+    """
+    from f1_pipelines.fits.circuits import circuit_parameters
+    from f1_pipelines.fits.distributions import distributions
+    from f1_pipelines.fits.evidence import gather
+    from f1_pipelines.fits.replay import GIVEN
+    from f1_pipelines.fits.validation import replayable, summarise, validate
+
+    with warehouse.read() as connection:
+        frames = _race_frames(connection)
+        newest = connection.sql("SELECT * FROM sim.circuits "
+                                "QUALIFY season = max(season) OVER (PARTITION BY circuit)").df()
+    evidence = gather(frames["laps"], frames["results"], frames["pit_stops"], frames["calendar"])
+    context.log.info("%d races measured; simulating each %d times by each method", len(evidence.fits), config.episodes)
+    rows = validate(evidence, frames["results"], frames["qualifying"], frames["calendar"], config.episodes)
+    summary = summarise(rows)
+    driven = list(replayable(evidence, frames["results"], frames["qualifying"], frames["calendar"]))
+    spread = distributions(driven, frames["results"], evidence.circuit,
+                           {row["circuit"]: circuit_parameters(row) for row in newest.to_dict("records")},
+                           evidence.events, evidence.retirements, GIVEN)
+    with warehouse.write("simulator_validation") as connection:
+        replace_slices(connection, tables.VALIDATION, rows, accept_fewer_rows=True)
+        replace_slices(connection, tables.VALIDATION_SUMMARY, summary, accept_fewer_rows=True)
+        replace_slices(connection, tables.DISTRIBUTIONS, spread, accept_fewer_rows=True)
+    orders = summary[(summary["races"] == "all") & summary["spearman"].notna()]
+    return dg.MaterializeResult(metadata={
+        "dagster/row_count": len(rows), "races": int(rows["weekend"].nunique()), "episodes": config.episodes,
+        "orders": preview(orders[["method", "n_races", "spearman", "places_off", "winner_right", "gap_error_s"]], 20),
+        "lap_times": preview(summary[summary["lap_mae_s"].notna() & (summary["races"] == "all")][
+            ["method", "n_races", "n_laps", "lap_mae_s", "target_lap_mae_s"]], 20),
+    })
+
+
+def _race_frames(connection: duckdb.DuckDBPyConnection) -> dict[str, pd.DataFrame]:
+    def read(table: Table, sql: str) -> pd.DataFrame:
+        return table.conform(connection.sql(sql).df())
+
+    return {
+        "laps": read(race.LAPS, "SELECT * FROM race.laps ORDER BY weekend, driver, lap"),
+        "results": read(race.RESULTS, "SELECT * FROM race.current_results ORDER BY weekend, official_order"),
+        "pit_stops": read(race.PIT_STOPS, "SELECT * FROM race.pit_stops ORDER BY weekend, driver, stop"),
+        "qualifying": read(race.QUALIFYING, "SELECT * FROM race.qualifying WHERE session = 'qualifying' "
+                                            "ORDER BY weekend, driver"),
+        "calendar": read(race.CALENDAR, "SELECT * FROM race.calendar "
+                                        "WHERE weekend IN (SELECT weekend FROM race.results) ORDER BY race_start"),
+    }
+
+
+simulation_checks = [
+    keys_are_unique(circuit_fits, tables.CIRCUITS),
+    keys_are_unique(simulator_validation, tables.VALIDATION, tables.VALIDATION_SUMMARY, tables.DISTRIBUTIONS),
+    no_rows_check(
+        circuit_fits, "slow_laps_cost_less_than_racing_ones",
+        "A stop under a safety car costs less than under green; a fit that says otherwise teaches wrong strategy.",
+        """SELECT circuit, season, stop_loss_green_s, stop_loss_vsc_s, stop_loss_sc_s FROM sim.circuits
+           WHERE stop_loss_sc_s >= stop_loss_green_s OR stop_loss_vsc_s >= stop_loss_green_s"""),
+    no_rows_check(
+        simulator_validation, "targets_are_met", "What was asked of the simulator on real races.",
+        """SELECT method, races, spearman, target_spearman, places_off, target_places_off, lap_mae_s, target_lap_mae_s
+           FROM sim.validation_summary
+           WHERE spearman < target_spearman OR places_off > target_places_off OR lap_mae_s > target_lap_mae_s""",
+        blocking=False),
+]
