@@ -1,7 +1,9 @@
-"""The command `f1`: ask the warehouse, predict a weekend, run the demo, look after the installation."""
+"""The command `f1`: ask the warehouse, predict a weekend, play a race, run the demo, look after the installation."""
 from __future__ import annotations
 
+import json
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -60,6 +62,31 @@ def predict(weekend: str, form: str) -> None:
     if form == "table":
         click.echo(told.heading)
     _print_rows(told.ranking, form)
+
+
+@cli.command()
+@click.option("--family", required=True, help="Scenario family, for example dry_strategy_sprint.")
+@click.option("--seed", required=True, type=int, help="Which race of the family.")
+@click.option("--policy", required=True, help="Who sits on the pit wall: expert, oracle, stay_out, ...")
+@click.option("--circuit", help="Another circuit than the seed's own.")
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True,
+              help="A table of laps and the log of decisions, or all of it as JSON.")
+def race(family: str, seed: int, policy: str, circuit: str | None, form: str) -> None:
+    """Play one race in the simulator: f1 race --family late_safety_car --seed 3 --policy expert."""
+    from f1_pipelines.sim.policies.play import as_text, play
+
+    played = play(family, seed, policy, circuit)
+    click.echo(as_text(played) if form == "text" else json.dumps(asdict(played), ensure_ascii=False, indent=1))
+
+
+@cli.command()
+@click.option("--n", default=100, show_default=True, type=click.IntRange(min=1), help="Unseen seeds of each family.")
+@click.option("--workers", default=1, show_default=True, type=click.IntRange(min=1), help="Processes.")
+def policies(n: int, workers: int) -> None:
+    """Print the table of scripted policies, the degenerate ones beside expert and oracle. Minutes at n = 100."""
+    from f1_pipelines.sim.policies.table import as_text, policy_table
+
+    click.echo(as_text(policy_table(n, workers=workers)))
 
 
 @cli.command()

@@ -155,3 +155,25 @@ def test_a_query_works_while_somebody_has_the_file_open(f1, warehouse):
         shell.kill()
         shell.wait()
         shell.stdout.close()
+
+
+def test_a_race_is_played_and_told(f1):
+    text = f1("race", "--family", "late_safety_car", "--seed", "3", "--policy", "stay_out")[1]
+    assert text.startswith("late_safety_car seed 3 (")
+    assert "STAY_OUT" in text and "best possible P" in text
+    played = json.loads(f1("race", "--family", "late_safety_car", "--seed", "3", "--policy", "stay_out",
+                           "--format", "json")[1])
+    assert played["score"]["score"] == pytest.approx(sum(d["reward"] for d in played["decisions"]))
+
+
+@pytest.mark.parametrize(("option", "value", "told"), [
+    ("--family", "monza", "Valid: dry_strategy_sprint"), ("--policy", "gpt", "Valid: random"),
+    ("--seed", "-3", "seed must be a whole number from 0"), ("--circuit", "nowhere", "Valid: austin")])
+def test_a_race_that_does_not_exist_is_one_sentence(f1, option, value, told):
+    wanted = {"--family": "late_safety_car", "--seed": "3", "--policy": "stay_out"} | {option: value}
+    assert told in one_sentence(f1("race", *[part for pair in wanted.items() for part in pair]))
+
+
+def test_the_table_of_policies_is_printed(f1):
+    text = f1("policies", "--n", "1")[1]
+    assert "expert" in text and "keyword_radio" in text and "oracle" in text

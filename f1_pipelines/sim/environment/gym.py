@@ -1,0 +1,86 @@
+"""The sprint as a Gymnasium environment. Gymnasium is imported when this module is: nothing else here needs it.
+
+    env = RaceEngineerEnv(family="dry_strategy_sprint")
+    features, info = env.reset(seed=7)  # info["text"] is the prompt, info["observation"] the typed object
+    features, reward, terminated, truncated, info = env.step(env.action("PIT_NOW hard"))
+"""
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+
+from f1_pipelines.sim.environment.commands import parse
+from f1_pipelines.sim.environment.environment import RaceEnvironment, Step
+from f1_pipelines.sim.environment.observation import Observation
+from f1_pipelines.sim.environment.vector import ACTIONS, FEATURES, action_of, command_of
+from f1_pipelines.sim.parameters import COMPOUNDS
+from f1_pipelines.sim.scenarios import seeds_of
+
+_LIMIT = 100.0
+
+
+class RaceEngineerEnv(gymnasium.Env[np.ndarray, int]):
+    """One sprint; actions as in `vector.ACTIONS`, observations as `vector.FEATURES`, text and typed form in `info`.
+
+    `reset(seed=...)` seeds Gymnasium's generator, which then draws a seed of the split; to race a certain sprint give
+    `options={"scenario_seed": 12, "family": ...}`.
+    """
+
+    metadata = {"render_modes": ["ansi"], "render_fps": 1}
+
+    def __init__(self, family: str = "dry_strategy_sprint", split: str = "train", reward: str = "shaped",
+                 render_mode: str | None = None) -> None:
+        self.family, self.split, self.render_mode = family, split, render_mode
+        self._race, self._seeds = RaceEnvironment(reward), seeds_of(family, split, 512)
+        self.action_space = gymnasium.spaces.Discrete(len(ACTIONS))
+        self.observation_space = gymnasium.spaces.Box(-_LIMIT, _LIMIT, (len(FEATURES),), np.float32)
+
+    def reset(self, *, seed: int | None = None,
+              options: dict[str, Any] | None = None) -> tuple[np.ndarray, dict[str, Any]]:
+        """Begin a sprint: `options["scenario_seed"]`, or a seed of the split drawn from Gymnasium's generator."""
+        super().reset(seed=seed)
+        options = options or {}
+        number = options.get("scenario_seed", self._seeds[int(self.np_random.integers(len(self._seeds)))])
+        self._seen = self._race.reset(number, options.get("family", self.family))
+        return features_of(self._seen), self._info({})
+
+    def step(self, action: int | np.integer) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+        """Call the coming lap."""
+        return self._told(self._race.step(command_of(int(action), self._race.scenario)))
+
+    def call(self, text: str) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+        """Call the coming lap with text: messages have no action of their own."""
+        return self._told(self._race.step(text))
+
+    def action(self, text: str) -> int:
+        """The action of a command."""
+        return action_of(parse(text), self._race.scenario)
+
+    def render(self) -> str | None:
+        """The observation as text."""
+        return self._seen.text if self.render_mode == "ansi" else None
+
+    def _told(self, step: Step) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+        self._seen = step.observation
+        return features_of(self._seen), float(step.reward), step.done, False, self._info(step.info)
+
+    def _info(self, info: dict[str, Any]) -> dict[str, Any]:
+        return {**info, "text": self._seen.text, "observation": self._seen, "seed": self._race.scenario.seed}
+
+
+def features_of(o: Observation) -> np.ndarray:
+    """The typed observation as the features of the vector form."""
+    ahead = [-c.gap_s for c in o.cars if c.position == o.position - 1]
+    behind = [c.gap_s for c in o.cars if c.position == o.position + 1]
+    own, slicks = o.own, [name for name in o.used if name in COMPOUNDS[:3]]
+    done = o.laps if o.done else o.lap - 1
+    values = [done / o.laps, o.laps - done, o.status == "vsc", o.status == "sc", o.position,
+              *(min(gap[0], 99.0) if gap else 99.0 for gap in (ahead, behind)),
+              *(own.compound == name for name in COMPOUNDS), own.age_laps, own.stops,
+              not o.rule or len(slicks) > 1 or len(o.used) > len(slicks), o.wetness, o.rain, o.tyre_temp_c,
+              ("push", "race", "conserve", "fuel_save", "tyre_save", "defend").index(o.mode), o.wear_scale]
+    return np.clip(np.array(values, dtype=np.float32), -_LIMIT, _LIMIT)
+
+

@@ -1,0 +1,162 @@
+"""What an inspection tells: the truth of the simulation, or an estimate whose stated error is right.
+
+Errors come from (race, question, lap): the same question in the same lap of the same race has the same answer.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from f1_pipelines.sim.drive import Calls
+from f1_pipelines.sim.engine import step
+from f1_pipelines.sim.parameters import COMPOUNDS, HARD, MEDIUM, SOFT
+from f1_pipelines.sim.race import Race, prepare
+from f1_pipelines.sim.scenarios import CHARACTERS, Scenario, setup_of, without_luck
+from f1_pipelines.sim.scenarios.dice import share
+from f1_pipelines.sim.scenarios.happenings import ONSET_ERROR, PEAK_ERROR, RADAR_LAPS, Forecast
+from f1_pipelines.sim.state import RaceState
+
+EGO = 0
+TYRE_ERROR_LAPS, FUEL_ERROR_LAPS, UNDERCUT_ERROR_S = 0.4, 0.08, 0.8  # standard deviations, as stated
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came back: words for the engineer, the same numbers for code."""
+
+    text: str
+    facts: dict[str, float | int | str]
+
+
+def error(scenario: Scenario, question: str, lap: int, sd: float) -> float:
+    """A triangular error of that standard deviation."""
+    u = share("inspect", scenario.race_seed, question, lap, 1) + share("inspect", scenario.race_seed, question, lap, 2)
+    return sd * 6.0**0.5 * (u - 1.0)
+
+
+def tyre_life(scenario: Scenario, race: Race, state: RaceState) -> Answer:
+    """Laps at race pace until our set falls off."""
+    left = (state.cliff_laps[0, EGO] - state.wear_laps[0, EGO]) / scenario.wear_scale
+    told = round(float(left) + error(scenario, "tyre", state.lap, TYRE_ERROR_LAPS), 1)
+    return Answer(f"Set falls off in {told} laps at race pace (+-{TYRE_ERROR_LAPS})." if told > 0 else
+                  f"Set is past its end by {-told} laps (+-{TYRE_ERROR_LAPS}).",
+                  {"tyre_laps_left": told, "sd": TYRE_ERROR_LAPS})
+
+
+def fuel_margin(scenario: Scenario, race: Race, state: RaceState) -> Answer:
+    """Laps of fuel beyond the flag, the rest driven at race pace under green."""
+    margin = state.fuel_kg[0, EGO] / race.fuel_burn[0, 0] - (scenario.laps - state.lap)
+    told = round(float(margin) + error(scenario, "fuel", state.lap, FUEL_ERROR_LAPS), 2)
+    return Answer(f"Fuel {told:+.2f} laps at the flag at race pace (+-{FUEL_ERROR_LAPS}).",
+                  {"fuel_margin_laps": told, "sd": FUEL_ERROR_LAPS})
+
+
+def opponent(scenario: Scenario, column: int) -> Answer:
+    """The plan and character of an opponent."""
+    lap, tyre = int(scenario.plan_lap[column]), int(scenario.plan_compound[column])
+    kind, number = CHARACTERS[column - 1], scenario.numbers[column]
+    plan = f"plans {COMPOUNDS[tyre]} at lap {lap}" if lap else "plans no stop"
+    return Answer(f"#{number}: {kind}, {plan}.",
+                  {"car": number, "character": kind, "plan_lap": lap, "plan_compound": tyre})
+
+
+def forecast_now(scenario: Scenario, lap: int) -> tuple[Forecast | None, str]:
+    """The forecast as it stands before a lap, and `coming`, `radar`, `raining`, `over` or `dry`.
+
+    The radar shows for certain what begins within `RADAR_LAPS`; what it does not show is taken out of the chance.
+    """
+    forecast, shower = scenario.forecast, scenario.shower
+    if forecast is None:
+        return None, "dry"
+    if shower is not None and shower.onset_lap < lap:
+        raining = scenario.rain[lap - 2] > 0
+        return Forecast(1.0, shower.onset_lap, forecast.peak, forecast.length_laps), "raining" if raining else "over"
+    seen = lap + RADAR_LAPS - 1
+    if shower is not None and shower.onset_lap <= seen:
+        return Forecast(1.0, shower.onset_lap, forecast.peak, forecast.length_laps), "radar"
+    still = sum(p for shift, p in ONSET_ERROR if forecast.onset_lap + shift > seen)
+    chance = forecast.chance * still / (forecast.chance * still + 1.0 - forecast.chance)
+    if chance == 0.0:
+        return None, "dry"
+    return Forecast(round(chance, 2), forecast.onset_lap, forecast.peak, forecast.length_laps), "coming"
+
+
+def forecast(scenario: Scenario, state: RaceState) -> Answer:
+    """Rain to come."""
+    told, kind = forecast_now(scenario, state.lap + 1)
+    if told is None or kind == "over":
+        return Answer("No rain to come before the flag.", {"rain": "none", "chance": 0.0})
+    end = told.onset_lap + told.length_laps - 1
+    facts = {"rain": kind, "chance": told.chance, "onset_lap": told.onset_lap, "peak": told.peak,
+             "length_laps": told.length_laps}
+    strength = f"peak {told.peak:.2f} (+-{PEAK_ERROR:.1f})"
+    if kind == "radar":
+        return Answer(f"Radar: rain begins on lap {told.onset_lap}, until about {end} (+-1), {strength}.", facts)
+    if kind == "raining":
+        return Answer(f"Rain until about lap {end} (+-1), {strength}.", facts)
+    span = f"from lap {told.onset_lap} (+-1) to about {end} (+-2)"
+    return Answer(f"Rain {told.chance:.0%}, {span}, {strength}.", facts)
+
+
+def undercut(scenario: Scenario, race: Race, state: RaceState) -> Answer:
+    """What stopping in this lap gains on the car ahead if he answers a lap later, and where we come out."""
+    if scenario.laps - state.lap < 4:
+        return Answer("Too late for an undercut.", {"undercut": "late"})
+    place = state.position[0]
+    target = -1 if place[EGO] == 1 else int(np.flatnonzero(place == place[EGO] - 1)[0])
+    calm = without_luck(prepare(setup_of([scenario]), first=state.lap))
+    stay = np.full((1, 6), -1)
+    ours, theirs = stay.copy(), stay.copy()
+    ours[0, EGO] = _other(int(state.compound[0, EGO]))
+    out = step(calm, state, Calls(pit=ours))
+    facts: dict[str, float | int | str] = {"rejoin": int(out.position[0, EGO])}
+    text = f"Stopping now we come out P{facts['rejoin']}"
+    if target < 0:
+        return Answer(text + "; nobody ahead to undercut.", facts)
+    theirs[0, target] = _other(int(state.compound[0, target]))
+    after = step(calm, step(calm, out, Calls(pit=theirs)))
+    gap = state.elapsed_s[0, EGO] - state.elapsed_s[0, target]
+    gain = float(gap - (after.elapsed_s[0, EGO] - after.elapsed_s[0, target]))
+    gain = round(gain + error(scenario, "undercut", state.lap, UNDERCUT_ERROR_S), 1)
+    number = scenario.numbers[target]
+    facts.update(car=number, gain_s=gain, gap_s=round(float(gap), 1), sd=UNDERCUT_ERROR_S)
+    return Answer(f"{text}; gain on #{number} {gain:+.1f} s (+-{UNDERCUT_ERROR_S}) on a gap of {gap:.1f} s.", facts)
+
+
+def _other(compound: int) -> int:
+    return {SOFT: MEDIUM, MEDIUM: HARD, HARD: MEDIUM}.get(compound, MEDIUM)
+
+
+def information(scenario: Scenario, topic: str) -> Answer:
+    """Public facts."""
+    c = scenario.circuit
+    if topic == "circuit":
+        text = (f"Lap {c.base_lap_s:.1f} s; stop {c.stop_loss_green_s:.1f} s, VSC {c.stop_loss_vsc_s:.1f}, "
+                f"SC {c.stop_loss_sc_s:.1f}; a pass asks for {-(c.pass_intercept + c.pass_circuit - 2.2) / 2.4:.1f} s.")
+    elif topic == "tyres":
+        wear = [slope * scenario.wear_scale for slope in c.degradation_s_per_lap]
+        text = "Wear s/lap, life: " + ", ".join(f"{COMPOUNDS[k]} {wear[k]:.2f} {lasts_laps(scenario, k):.0f}"
+                                                for k in (SOFT, MEDIUM, HARD)) + " +-15%"
+    elif topic == "rules":
+        text = ("Two dry compounds, unless the track gets wet: else disqualified." if scenario.rule else
+                "No stop is required.") + " An empty tank ends the race."
+    else:
+        order = sorted(range(6), key=lambda k: scenario.practice_s[k])
+        text = "Practice: " + ", ".join(f"{scenario.numbers[k]} {scenario.practice_s[k]:+.1f}" for k in order)
+        text = text.replace("0.", ".")
+    return Answer(text, {"topic": topic})
+
+
+def principal(scenario: Scenario) -> Answer:
+    """What is expected: the place that practice pace and grid are worth."""
+    order = np.argsort(scenario.practice_s + 0.08 * scenario.grid, kind="stable")
+    par = int(np.flatnonzero(order == EGO)[0]) + 1
+    text = f"P{par} is what this car is worth"
+    return Answer(text + (f"; finish ahead of #{scenario.rival}." if scenario.rival else "; places before pride."),
+                  {"par": par})
+
+
+def lasts_laps(scenario: Scenario, compound: int) -> float:
+    """Usual life of a new set at race pace [laps]; public."""
+    return scenario.circuit.cliff_laps[compound if compound <= HARD else HARD] / scenario.wear_scale

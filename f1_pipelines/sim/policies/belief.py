@@ -1,0 +1,114 @@
+"""What an engineer knows of a race: what he saw, was told, and can infer. Built from observations alone."""
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from f1_pipelines.sim.drive import MODE_EFFECTS, MODES, TEMP_EFFECTS, TEMPS
+from f1_pipelines.sim.environment.observation import Observation
+from f1_pipelines.sim.parameters import COMPOUNDS, CircuitParameters
+from f1_pipelines.sim.priors import circuit_prior
+from f1_pipelines.sim.scenarios import FAMILIES
+from f1_pipelines.sim.scenarios.happenings import Forecast
+
+FUEL_SLOW = {"green": 1.0, "vsc": 0.65, "sc": 0.5, "red": 0.5}
+WEAR_SLOW = {"green": 1.0, "vsc": 0.5, "sc": 0.25, "red": 0.25}
+
+
+@dataclass
+class Belief:
+    """Updated with every observation by `see`."""
+
+    circuit: CircuitParameters
+    fuel_laps: float  # beyond the flag at race pace; expected
+    fuel_sd: float
+    tyre_left: float | None = None  # laps at race pace, if asked
+    tyre_sd: float = 0.0
+    forecast: Forecast | None = None
+    forecast_lap: int = 0  # asked before this lap
+    exact: bool = False  # the radar has seen it begin
+    dry: bool = False  # no rain to come, as asked
+    plans: dict[int, tuple[str, int, int]] = field(default_factory=dict)  # number -> character, lap, compound
+    rain: list[float] = field(default_factory=list)  # of the laps driven
+    status: list[str] = field(default_factory=list)
+    stops: int = 0
+    first_used: dict[int, str] = field(default_factory=dict)  # compound each car started on
+    wear_laps: float = 0.0  # of our set, at race pace
+    closed_lap: int = 0  # when the track closed for the first time
+
+    @classmethod
+    def of(cls, o: Observation) -> Belief:
+        """Before the start."""
+        base = circuit_prior(o.circuit)
+        circuit = CircuitParameters(**{**vars_of(base), "compound_offset_s": (*o.offsets_s, 0.0, 0.0)})
+        low, high = FAMILIES[o.family].fuel_laps
+        return cls(circuit, (low + high) / 2, (high - low) / 12**0.5, first_used={c.number: c.compound for c in o.cars},
+                   wear_laps=float(o.own.age_laps), dry=o.rain_chance == 0)
+
+    def see(self, o: Observation, last: Observation | None) -> None:
+        """Take in what came after a lap; `last` is what was seen before it."""
+        if last is not None:
+            burnt, worn = _spent(o, last)
+            self.fuel_laps += 1.0 - burnt
+            self.wear_laps += worn
+            self.rain.append(o.rain)
+            self.status.append(last.status)
+            if self.tyre_left is not None:
+                self.tyre_left -= worn
+        if o.own.stops > self.stops or (last is not None and o.own.age_laps == 0):
+            self.tyre_left, self.wear_laps, self.stops = None, 0.0, o.own.stops
+        if o.status != "green" and not self.closed_lap:
+            self.closed_lap = o.lap
+        facts = o.facts
+        if "tyre_laps_left" in facts:
+            self.tyre_left, self.tyre_sd = facts["tyre_laps_left"] - _spent(o, last)[1], facts["sd"]
+        if "fuel_margin_laps" in facts:
+            told, sd = facts["fuel_margin_laps"] + 1.0 - _spent(o, last)[0], facts["sd"]
+            old = self.fuel_sd**-2 if self.fuel_sd < 0.2 else 0.0  # two readings are better than one
+            self.fuel_laps = (told * sd**-2 + self.fuel_laps * old) / (sd**-2 + old)
+            self.fuel_sd = (sd**-2 + old)**-0.5
+        if "character" in facts:
+            self.plans[facts["car"]] = (facts["character"], facts["plan_lap"], facts["plan_compound"])
+        if "rain" in facts:
+            self.forecast_lap, self.dry = o.lap, facts["rain"] == "none"
+            self.exact = facts["rain"] == "radar"
+            if not self.dry:
+                self.forecast = Forecast(facts["chance"], facts["onset_lap"], facts["peak"], facts["length_laps"])
+
+    @property
+    def onset(self) -> int:
+        """First lap it rained in, 0 if it did not yet."""
+        return next((lap for lap, rain in enumerate(self.rain, 1) if rain > 0), 0)
+
+    def life_laps(self, o: Observation, compound: int) -> float:
+        """Usual life of a new set at race pace."""
+        return self.circuit.cliff_laps[compound] / o.wear_scale
+
+    def left_laps(self, o: Observation) -> float:
+        """Expected laps at race pace that our set still has."""
+        if self.tyre_left is not None:
+            return self.tyre_left
+        return self.life_laps(o, COMPOUNDS.index(o.own.compound)) - self.wear_laps
+
+
+def _spent(o: Observation, last: Observation | None) -> tuple[float, float]:
+    """Fuel and wear of the lap just driven, in laps at race pace. An answer was read before that lap."""
+    driven = MODE_EFFECTS[MODES.index(o.mode)] + TEMP_EFFECTS[TEMPS.index(o.temp)]
+    status = last.status if last else "green"
+    return driven.fuel * FUEL_SLOW[status], driven.wear * WEAR_SLOW[status]
+
+
+def vars_of(circuit: CircuitParameters) -> dict[str, object]:
+    """The fields of a circuit."""
+    return {name: getattr(circuit, name) for name in circuit.__dataclass_fields__}
+
+
+def rain_now(o: Observation) -> bool:
+    """Whether it rained in the lap just driven."""
+    return o.rain > 0 and o.lap > 1
+
+
+def bell(rng: np.random.Generator, sd: float, size: int) -> np.ndarray:
+    """Normal draws."""
+    return rng.normal(0.0, sd, size) if sd > 0 else np.zeros(size)

@@ -1,0 +1,90 @@
+"""What the expert tries in his futures: plans of stops, and ways to drive."""
+from __future__ import annotations
+
+import numpy as np
+
+from f1_pipelines.sim.drive import CONSERVE, FUEL_SAVE, MODES, PUSH, RACE, TEMPS, TYRE_SAVE
+from f1_pipelines.sim.environment.commands import Command
+from f1_pipelines.sim.environment.observation import Observation
+from f1_pipelines.sim.parameters import COMPOUNDS, HARD, INTER, MEDIUM, SOFT, WET
+from f1_pipelines.sim.policies.belief import Belief
+from f1_pipelines.sim.policies.futures import Plan
+
+DRY = (SOFT, MEDIUM, HARD)
+SPARE_LAPS = 0.16  # of fuel to have at the flag
+
+
+def stop_plans(o: Observation, belief: Belief) -> list[Plan]:
+    """Stops worth trying from the coming lap on, with what they do when the water or the status changes."""
+    mode, length = fuel_mode(o, belief)
+    base = {"mode": mode, "mode_laps": length, "temp": TEMPS.index(o.temp)}
+    laps = list(range(o.lap, o.laps))
+    closing = o.closure[1] > 0 and o.lap <= o.closure[3] and not belief.closed_lap
+    wet = not belief.dry or o.wetness > 0.05 or bool(belief.onset)
+    if wet and len(laps) > 5:
+        laps = laps[:3] + laps[3::3]
+    reactions = [{}] if not wet else [
+        {"to_inter": into, "to_slick": out} for into in (0.12, 0.20, 0.28, 0.36, 9.0)
+        for out in ((-9.0, 0.13, 0.19, 0.26) if COMPOUNDS.index(o.own.compound) > HARD else (0.19,))]
+    if wet and (o.own.compound in ("inter", "wet") or o.wetness > 0.1):
+        reactions = [{**r, "to_wet": level} for r in reactions for level in (0.88, 9.0)]
+    found = [Plan(0, MEDIUM, **base, **r) for r in reactions]
+    if wet:
+        found += [Plan(0, SOFT, **base, **r) for r in reactions]
+        if o.own.compound != "inter" and (o.wetness > 0.08 or _near_rain(o, belief)):
+            found += [Plan(o.lap, tyre, **base, patience=4, to_slick=out, to_wet=wet) for out in (-9.0, 0.15, 0.2)
+                      for tyre, wet in ((INTER, 0.88), (INTER, 9.0), (WET, 9.0))]
+            found += [Plan(o.lap + 1, INTER, **base, patience=4, to_slick=out, to_wet=wet, to_inter=9.0)
+                      for out in (-9.0, 0.15, 0.2) for wet in (0.88, 9.0)]
+    on_slicks = COMPOUNDS.index(o.own.compound) <= HARD
+    for lap in laps if on_slicks or not wet else []:
+        for compound in DRY:
+            for r in reactions[1:4:2] if wet else reactions:
+                found.append(Plan(lap, compound, False, **base, **r))
+                if closing and lap > o.lap:
+                    found.append(Plan(lap, compound, True, **base, **r))
+    return found
+
+
+def _near_rain(o: Observation, belief: Belief) -> bool:
+    told = belief.forecast
+    return told is not None and told.chance > 0.5 and o.lap >= told.onset_lap - 2
+
+
+def fuel_mode(o: Observation, belief: Belief) -> tuple[int, int]:
+    """Mode and laps that the tank asks for, as far as it is known."""
+    ahead = o.laps - o.lap + 1
+    slow = 0.0
+    kind, chance, low, high = o.closure
+    if chance and not belief.closed_lap and o.lap <= high:
+        slow = 0.6 * chance * (1.2 if kind == "sc" else 0.8)
+    short = SPARE_LAPS - belief.fuel_laps - slow
+    return (FUEL_SAVE, min(int(np.ceil(short / 0.12)), ahead)) if short > 0 else (RACE, 0)
+
+
+def driving_options(o: Observation, belief: Belief, plan: Plan) -> list[tuple[Plan, Command | None]]:
+    """Ways to drive on with that stop, and the command that begins each; None carries on as it is."""
+    fields = {**plan.__dict__}
+    fields.pop("mode"), fields.pop("mode_laps")
+    ahead, current, fuel = o.laps - o.lap + 1, MODES.index(o.mode), fuel_mode(o, belief)
+    options: list[tuple[Plan, Command | None]] = []
+    for length in sorted({0, 1, 2, 3, 4, 6, 9, fuel[1], ahead} if current != RACE else {0}):
+        if length <= ahead:
+            options.append((Plan(**fields, mode=current, mode_laps=length), None))
+    if current != RACE:
+        options[0] = (options[0][0], Command("SET_MODE", "race"))
+    for mode in (PUSH, CONSERVE, FUEL_SAVE, TYRE_SAVE):
+        if mode != current:
+            options += [(Plan(**fields, mode=mode, mode_laps=length), Command("SET_MODE", MODES[mode]))
+                        for length in sorted({2, 4, 7, fuel[1], ahead}) if 0 < length <= ahead]
+    stay = [k for k, (_, command) in enumerate(options) if command is None]
+    for temp in range(3):
+        if TEMPS[temp] != o.temp and (abs(o.heat_c) > 10 or o.temp != "normal"):
+            options += [(Plan(**{**options[k][0].__dict__, "temp": temp}),
+                         Command("MANAGE_TYRE_TEMP", TEMPS[temp])) for k in stay]
+    ahead_s = min((-c.gap_s for c in o.cars if c.position == o.position - 1), default=99.0)
+    behind_s = min((c.gap_s for c in o.cars if c.position == o.position + 1), default=99.0)
+    for near, verb, name in ((ahead_s, "ATTACK_AHEAD", "attack"), (behind_s, "DEFEND_POSITION", "defend")):
+        if near < 1.3 or (o.lap == 1 and name == "attack" and o.position > 1):
+            options += [(Plan(**{**options[k][0].__dict__, name: True}), Command(verb)) for k in stay]
+    return options

@@ -1,0 +1,220 @@
+"""The expert: plans again each lap over futures sampled from what he saw, was told and can infer.
+
+He never touches the scenario or the race: `decide(observation)` is all he gets. Each lap holds one command, so what he
+would like to do competes: a stop that pays now, a question whose answer decides, a message that is due, a change of
+driving.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from f1_pipelines.sim.environment.commands import STAY, Command
+from f1_pipelines.sim.environment.observation import Observation
+from f1_pipelines.sim.parameters import COMPOUNDS, HARD, INTER
+from f1_pipelines.sim.policies.belief import Belief, rain_now
+from f1_pipelines.sim.policies.candidates import driving_options, stop_plans
+from f1_pipelines.sim.policies.futures import Futures, Plan
+from f1_pipelines.sim.policies.policy import Decision
+from f1_pipelines.sim.policies.sampling import sample
+from f1_pipelines.sim.scenarios.dice import digest
+
+FUTURES = 48
+STOP_NOW_S = 0.25  # a stop must beat waiting by this much
+WORD_S = 2.5  # what it is worth to do as announced
+DRIVE_S, DRIVE_NOW_S = 0.4, 4.0  # gain of a change of driving worth a lap; worth more than a question
+SAY_FIRST_S = 2.0  # a stop that gains less than this over the next lap is announced first
+SURE = 0.7  # share of the futures that must agree before a stop is announced
+
+
+@dataclass
+class Plans:
+    """What the futures said."""
+
+    plan: Plan
+    now: int  # compound to stop for in the coming lap, -1
+    wait_s: float  # what the best plan without a stop now costs more than the best with one; inf without either
+    next_lap: int  # lap of the next stop in most futures, 0 for none
+    next_for: int  # its compound
+    sure: float  # share of the futures that have this stop
+
+
+class Expert:
+    """A race engineer with a simulator."""
+
+    def __init__(self, futures: int = FUTURES) -> None:
+        self._count = futures
+
+    def begin(self, observation: Observation) -> None:
+        """A new race."""
+        self._belief = Belief.of(observation)
+        self._last: Observation | None = None
+        self._told: set[str] = set()
+        self._told_stop: tuple[int, int] | None = None
+        self._asked: dict[str, int] = {}
+
+    def decide(self, o: Observation) -> Decision:
+        """The call of the coming lap."""
+        self._belief.see(o, self._last)
+        self._last = o
+        rng = np.random.default_rng(digest("expert", o.family, o.circuit, o.number, o.lap, *(c.gap_s for c in o.cars)))
+        futures = sample(o, self._belief, self._count, rng)
+        best = self._stops(o, futures)
+        decision = self._call(o, futures, best)
+        if decision.command.verb in ("REQUEST_FORECAST", "INSPECT_FUEL_MARGIN", "INSPECT_TYRE_DEGRADATION"):
+            self._asked[decision.command.verb] = o.lap
+        return decision
+
+    def _call(self, o: Observation, futures: Futures, best: Plans) -> Decision:
+        """Choose among what competes for the lap."""
+        question = self._must_ask(o, best)
+        radar = question is not None and question.command.verb == "REQUEST_FORECAST"
+        if radar and o.wetness < 0.05:
+            return question  # before anybody stops, for rain that may not come or for slicks that may not last
+        if best.now >= 0 and best.wait_s > STOP_NOW_S:
+            known = self._told_stop
+            said = known is not None and known[1] == best.now and abs(known[0] - o.lap) <= 1
+            if not said and best.wait_s < SAY_FIRST_S and o.status == "green" and o.laps - o.lap > 2:
+                self._told_stop = (o.lap + 1, best.now)
+                return _say(f"Box lap {o.lap + 1} for {COMPOUNDS[best.now]}s",
+                            f"A stop now gains {best.wait_s:.1f} s only: better to prepare the driver first.")
+            return self._stop(o, best)
+        soon = best.next_lap == o.lap + 1 and best.sure >= SURE and self._told_stop is None
+        if soon and (message := self._message(o, best)) is not None:
+            return message
+        if question is not None and o.lap <= 3 and o.status == "green" and o.wetness == 0:
+            return question
+        gain, drive, words = self._driving(o, futures, best.plan)
+        if drive is not None and gain > DRIVE_NOW_S:
+            return Decision(drive, words)
+        if question is not None:
+            return question
+        message = self._message(o, best)
+        if message is not None:
+            return message
+        pushing = drive is not None and drive.word in ("push", "race")
+        asks = self._may_ask(o, best)
+        if pushing and asks is not None and asks.command.verb == "INSPECT_FUEL_MARGIN":
+            return asks
+        if drive is not None and gain > DRIVE_S:
+            return Decision(drive, words)
+        return asks or Decision(STAY, self._plan_in_words(o, best))
+
+    # Stops ------------------------------------------------------------------------------------------------------
+
+    def _stops(self, o: Observation, futures: Futures) -> Plans:
+        candidates = stop_plans(o, self._belief)
+        told = futures.outcomes(candidates)
+        mean, now = told.cost_s.mean(axis=1), np.where(told.stop_lap[:, 0] == o.lap, told.stop_for[:, 0], -1)
+        if self._told_stop is not None and o.lap <= self._told_stop[0] + 1:
+            kept = (np.abs(told.stop_lap - self._told_stop[0]) <= 1) & (told.stop_for == self._told_stop[1])
+            mean = mean - WORD_S * kept.mean(axis=1)
+        top = int(mean.argmin())
+        stopping, waiting = mean[now >= 0], mean[now < 0]
+        wait = float(waiting.min() - stopping.min()) if len(stopping) and len(waiting) else np.inf
+        stops = told.stop_lap[top] * 8 + told.stop_for[top]
+        values, counts = np.unique(stops, return_counts=True)
+        often = int(values[counts.argmax()])
+        lap, compound = (often + 1) // 8, (often + 1) % 8 - 1
+        return Plans(candidates[top], int(now[top]), wait, lap, compound, float(counts.max() / len(stops)))
+
+    def _stop(self, o: Observation, best: Plans) -> Decision:
+        name = COMPOUNDS[best.now]
+        why = "track is closed" if o.status != "green" else "water calls for it" if best.now >= INTER or \
+            COMPOUNDS.index(o.own.compound) >= INTER else "best lap in the sampled futures"
+        gain = "" if not np.isfinite(best.wait_s) else f", {best.wait_s:.1f} s better than waiting"
+        return Decision(Command("PIT_NOW", name), f"Stop for {name}: {why}{gain}.")
+
+    # Driving ----------------------------------------------------------------------------------------------------
+
+    def _driving(self, o: Observation, futures: Futures, plan: Plan) -> tuple[float, Command | None, str]:
+        """Gain of the best change of driving [s], the command and why."""
+        if o.status != "green":
+            return 0.0, None, ""
+        options = driving_options(o, self._belief, plan)
+        costs = futures.outcomes([p for p, _ in options]).cost_s.mean(axis=1)
+        top = int(costs.argmin())
+        command = options[top][1]
+        carrying_on = min(cost for cost, (_, other) in zip(costs, options, strict=True) if other is None)
+        gain = float(carrying_on - costs[top])
+        return gain, command, f"{command}: {gain:.1f} s better than carrying on in the sampled futures."
+
+    # Questions --------------------------------------------------------------------------------------------------
+
+    def _must_ask(self, o: Observation, best: Plans) -> Decision | None:
+        belief = self._belief
+        fuel = "INSPECT_FUEL_MARGIN" not in self._asked
+        if fuel and (o.rain_chance < 0.5 or "REQUEST_FORECAST" in self._asked):
+            return Decision(Command("INSPECT_FUEL_MARGIN"), "The tank may be short, and saving is cheapest early.")
+        if o.rain_chance and not belief.dry and not belief.onset:
+            asked, told = self._asked.get("REQUEST_FORECAST"), belief.forecast
+            if asked is None:
+                return Decision(Command("REQUEST_FORECAST"), "Rain decides this race and its lap is not known.")
+            likely = told is not None and told.chance > 0.2
+            if told and not belief.exact and o.lap > asked and (
+                    o.lap >= told.onset_lap - 2 if likely else o.lap == told.onset_lap - 1):
+                return Decision(Command("REQUEST_FORECAST"), "The radar shows by now whether it begins.")
+        return None
+
+    def _may_ask(self, o: Observation, best: Plans) -> Decision | None:
+        belief, left = self._belief, self._belief.left_laps(o)
+        to_go = o.laps - o.lap + 1
+        if belief.onset and "REQUEST_FORECAST" in self._asked and rain_now(o) and to_go > 3 \
+                and self._asked["REQUEST_FORECAST"] <= belief.onset:
+            return Decision(Command("REQUEST_FORECAST"), "How long the rain lasts decides the next change.")
+        fresh = belief.tyre_left is None and o.lap - self._asked.get("INSPECT_TYRE_DEGRADATION", -9) > 2
+        if fresh and COMPOUNDS.index(o.own.compound) <= HARD and left < 5 and left < to_go + 1.5 and to_go > 2:
+            return Decision(Command("INSPECT_TYRE_DEGRADATION"), "The end of this set decides when to stop.")
+        if o.lap > 0.6 * o.laps and to_go > 2 and -0.1 < belief.fuel_laps < 0.4 and o.status == "green" \
+                and o.lap - self._asked.get("INSPECT_FUEL_MARGIN", 0) > 4:
+            return Decision(Command("INSPECT_FUEL_MARGIN"), "The margin is thin and was last read a while ago.")
+        return None
+
+    # Messages ---------------------------------------------------------------------------------------------------
+
+    def _message(self, o: Observation, best: Plans) -> Decision | None:
+        if o.status in ("sc", "vsc") and "closed" not in self._told:
+            self._told.add("closed")
+            word = "Safety car" if o.status == "sc" else "VSC"
+            return _say(f"{word} is out, keep the delta", "The driver has to know that the track is closed.")
+        told, words, why = self._belief.forecast, [], []
+        close = told is not None and told.chance > 0.5 and not self._belief.onset and not self._belief.dry
+        if "rain" not in self._told and (rain_now(o) or (close and told.onset_lap - 2 <= o.lap <= told.onset_lap)):
+            words.append(f"rain on lap {o.lap if rain_now(o) else told.onset_lap}")
+            why.append("rain is due")
+        if best.next_lap == o.lap + 1 and best.sure >= SURE:
+            known = self._told_stop
+            if known is None or known[1] != best.next_for or abs(known[0] - best.next_lap) > 1:
+                words.append(f"box lap {best.next_lap} for {COMPOUNDS[best.next_for]}s")
+                why.append("the stop is close")
+        if words:
+            if why[0] == "rain is due":
+                self._told.add("rain")
+            if why[-1] == "the stop is close":
+                self._told_stop = (best.next_lap, best.next_for)
+            return _say(", ".join(words).capitalize(), f"The driver has to know: {' and '.join(why)}.")
+        if o.rival and "rival" not in self._told and o.lap > 2:
+            rival = next(c for c in o.cars if c.number == o.rival)
+            if rival.running:
+                self._told.add("rival")
+                side = "behind" if rival.gap_s > 0 else "ahead"
+                text = f"Car {o.rival} is {abs(rival.gap_s):.1f} s {side}"
+                return _say(text, "The title is decided against that car.")
+        no_stop = not best.next_lap and best.sure >= SURE and o.own.stops == 0
+        if no_stop and "stay" not in self._told and 2 <= o.laps - o.lap <= 6 \
+                and (self._belief.dry or self._belief.onset == 0) and o.wetness < 0.05:
+            self._told.add("stay")
+            return _say("Stay out, no stop", "No stop pays any more, so the driver can plan for the flag.")
+        return None
+
+    def _plan_in_words(self, o: Observation, best: Plans) -> str:
+        plan = best.plan
+        if plan.stop_lap > o.lap:
+            when = " or under a closed track" if plan.closed else ""
+            return f"Stay out; the stop is planned for lap {plan.stop_lap} on {COMPOUNDS[plan.compound]}{when}."
+        return "Stay out; no stop pays in the sampled futures."
+
+
+def _say(text: str, reason: str) -> Decision:
+    return Decision(Command("RADIO_DRIVER", text=text), reason)

@@ -1,0 +1,127 @@
+"""One race played by one policy: a table of laps, the log of decisions, the score."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from f1_pipelines.sim.environment.environment import RaceEnvironment
+from f1_pipelines.sim.parameters import COMPOUNDS, STATUSES
+from f1_pipelines.sim.policies.expert import Expert
+from f1_pipelines.sim.policies.oracle import Oracle
+from f1_pipelines.sim.policies.policy import Policy
+from f1_pipelines.sim.policies.scripted import (
+    Checklist,
+    FixedStop,
+    InspectAll,
+    Random,
+    blind_list,
+    done,
+    keyword_radio,
+    stay_out,
+)
+from f1_pipelines.sim.scenarios import ENV_VERSION, Scenario, make_scenario
+
+POLICIES: dict[str, Callable[[Scenario], Policy]] = {
+    "random": lambda s: Random(), "stay_out": lambda s: stay_out(), "done": lambda s: done(),
+    "keyword_radio": lambda s: keyword_radio(), "inspect_all": lambda s: InspectAll(),
+    "blind_list": lambda s: blind_list(), "fixed_stop": lambda s: FixedStop(), "checklist": lambda s: Checklist(),
+    "expert": lambda s: Expert(), "oracle": Oracle,
+}
+DEGENERATE = ("random", "stay_out", "done", "keyword_radio", "inspect_all")
+
+
+class UnknownPolicy(ValueError):
+    """A policy that does not exist."""
+
+
+@dataclass(frozen=True)
+class Played:
+    """A finished race. `laps` has a row per lap and car, `decisions` one per command."""
+
+    policy: str
+    family: str
+    seed: int
+    split: str
+    circuit: str
+    env_version: int
+    score: dict[str, float]
+    info: dict[str, Any]
+    laps: list[dict[str, Any]]
+    decisions: list[dict[str, Any]]
+    briefing: str
+
+
+def policy_for(name: str, scenario: Scenario) -> Policy:
+    """A fresh policy. Only the oracle looks at the scenario.
+
+    Raises:
+        UnknownPolicy: The message names the valid ones.
+    """
+    if name not in POLICIES:
+        raise UnknownPolicy(f"unknown policy {str(name)[:40]!r}. Valid: {', '.join(POLICIES)}.")
+    return POLICIES[name](scenario)
+
+
+def play(family: str, seed: int, policy: str | Policy, circuit: str | None = None, split: str | None = None,
+         name: str | None = None) -> Played:
+    """Play a race. `policy` is a name of `POLICIES` or an object with `begin` and `decide`."""
+    scenario = make_scenario(family, seed, split, circuit)
+    player = policy_for(policy, scenario) if isinstance(policy, str) else policy
+    return played(scenario, player, policy if isinstance(policy, str) else name or type(policy).__name__)
+
+
+def played(scenario: Scenario, player: Policy, name: str) -> Played:
+    """Play a race of a scenario that was made before."""
+    environment = RaceEnvironment()
+    observation = environment.begin(scenario)
+    player.begin(observation)
+    decisions, over, info = [], False, {}
+    while not over:
+        decision = player.decide(observation)
+        step = environment.step(decision.command)
+        decisions.append({
+            "lap": observation.lap, "command": str(decision.command)[:200], "reason": decision.reason,
+            "reward": step.reward, "error": step.info.get("error"), "answer": step.observation.answer,
+            "observation": observation.text})
+        observation, over, info = step.observation, step.done, step.info
+    return Played(name, scenario.family, scenario.seed, scenario.split, scenario.circuit.circuit, ENV_VERSION,
+                  environment.score.as_dict(), info, lap_table(environment), decisions, observation.briefing)
+
+
+def lap_table(environment: RaceEnvironment) -> list[dict[str, Any]]:
+    """A row per lap and car: what a picture of the race needs."""
+    scenario, rows = environment.scenario, []
+    history = environment.history
+    for before, after in zip(history, history[1:], strict=False):
+        for k, number in enumerate(scenario.numbers):
+            if before.out[0, k]:
+                continue
+            running = not after.out[0, k]
+            rows.append({
+                "lap": after.lap, "car": number, "ours": k == 0,
+                "position": int(after.position[0, k]) if running else None,
+                "lap_time_s": round(float(after.elapsed_s[0, k] - before.elapsed_s[0, k]), 3) if running else None,
+                "gap_s": round(float(after.elapsed_s[0, k] - after.leader_s[0, 0]), 3) if running else None,
+                "compound": COMPOUNDS[before.compound[0, k]], "tyre_age_laps": int(before.age_laps[0, k]) + 1,
+                "stopped": bool(after.stops[0, k] > before.stops[0, k]), "status": STATUSES[before.status[0]],
+                "rain": round(float(scenario.rain[before.lap]), 2)})
+    return rows
+
+
+def as_text(race: Played) -> str:
+    """The race for a terminal: a row a lap with the order of the cars (ours in brackets), then the decisions."""
+    lines = [f"{race.family} seed {race.seed} ({race.split}), {race.circuit}, {race.policy}, env {race.env_version}",
+             race.briefing, "", f"{'lap':>3} {'track':6}{'rain':>5}  {'tyre':10}{'lap s':>8}  order"]
+    for lap in dict.fromkeys(row["lap"] for row in race.laps):
+        rows = [row for row in race.laps if row["lap"] == lap]
+        ours = next((row for row in rows if row["ours"]), None)
+        order = [f"[{r['car']}]" if r["ours"] else str(r["car"]) for r in sorted(
+            (r for r in rows if r["position"]), key=lambda r: r["position"])]
+        tyre = f"{ours['compound']} {ours['tyre_age_laps']}" + ("*" if ours["stopped"] else "") if ours else "out"
+        time_s = f"{ours['lap_time_s']:8.2f}" if ours and ours["lap_time_s"] else f"{'-':>8}"
+        lines.append(f"{lap:3d} {rows[0]['status']:6}{rows[0]['rain']:5.2f}  {tyre:10}{time_s}  {' '.join(order)}")
+    lines += ["", *(f"{d['lap']:3d} {d['command']:40} {d['reason']}" + (f"  > {d['answer']}" if d["answer"] else "")
+                    for d in race.decisions)]
+    parts = ", ".join(f"{name} {value:.2f}" for name, value in race.score.items())
+    return "\n".join([*lines, "", f"P{race.info['position']} (best possible P{race.info['best_position']}): {parts}"])

@@ -1,0 +1,141 @@
+"""Policies that do not race: each exploits something that a careless scorer would pay for. And two honest beginners."""
+from __future__ import annotations
+
+import numpy as np
+
+from f1_pipelines.sim.environment.commands import STAY, Command
+from f1_pipelines.sim.environment.observation import Observation
+from f1_pipelines.sim.parameters import COMPOUNDS
+from f1_pipelines.sim.policies.policy import Decision
+from f1_pipelines.sim.scenarios.dice import digest
+
+WORDS = "box box pit now, rain, safety car, rival, tyres, undercut, cover, push"
+
+
+class Fixed:
+    """A list of commands, one a lap; the last one is repeated. Looks at nothing."""
+
+    def __init__(self, *commands: Command, reason: str = "Next of a fixed list.") -> None:
+        self._commands, self._reason = commands, reason
+
+    def begin(self, observation: Observation) -> None:
+        """From the top of the list."""
+        self._at = 0
+
+    def decide(self, observation: Observation) -> Decision:
+        """The next of the list."""
+        command = self._commands[min(self._at, len(self._commands) - 1)]
+        self._at += 1
+        return Decision(command, self._reason)
+
+
+def stay_out() -> Fixed:
+    """STAY_OUT, always."""
+    return Fixed(STAY, reason="Always stays out.")
+
+
+def done() -> Fixed:
+    """DONE at once."""
+    return Fixed(Command("DONE"), reason="Hands over at once.")
+
+
+def keyword_radio() -> Fixed:
+    """The words that matter, every lap."""
+    return Fixed(Command("RADIO_DRIVER", text=WORDS), reason="Says all keywords every lap.")
+
+
+def blind_list() -> Fixed:
+    """One list for all families, the best of twelve tried: save fuel, ask a little, announce and make a stop."""
+    return Fixed(Command("SET_MODE", "fuel_save"), Command("INSPECT_FUEL_MARGIN"), Command("REQUEST_FORECAST"),
+                 Command("INSPECT_TYRE_DEGRADATION"), Command("RADIO_DRIVER", text="Box lap 6 for softs"),
+                 Command("PIT_NOW", "soft"), Command("SET_MODE", "race"), STAY)
+
+
+class InspectAll:
+    """Every inspection, again and again, and no stop."""
+
+    def begin(self, observation: Observation) -> None:
+        """Who there is to ask about."""
+        others = sorted(c.number for c in observation.cars if c.number != observation.number)
+        self._list = [Command("INSPECT_FUEL_MARGIN"), Command("INSPECT_TYRE_DEGRADATION"), Command("REQUEST_FORECAST"),
+                      Command("ASSESS_UNDERCUT_WINDOW"), *(Command("CHECK_OPPONENT_STRATEGY", car=n) for n in others)]
+        self._at = 0
+
+    def decide(self, observation: Observation) -> Decision:
+        """The next question."""
+        self._at += 1
+        return Decision(self._list[(self._at - 1) % len(self._list)], "Asks everything, in turn.")
+
+
+class FixedStop:
+    """Stops at half distance for hards (for mediums from hards), says so the lap before, looks at nothing else."""
+
+    def begin(self, observation: Observation) -> None:
+        """The stop is known before the start."""
+        self._lap = observation.laps // 2
+        self._tyre = "medium" if observation.own.compound == "hard" else "hard"
+
+    def decide(self, observation: Observation) -> Decision:
+        """Radio on the lap before, then the stop."""
+        if observation.lap == self._lap:
+            return Decision(Command("PIT_NOW", self._tyre), "Stops at half distance.")
+        if observation.lap == self._lap - 1:
+            return Decision(Command("RADIO_DRIVER", text=f"Box lap {self._lap} for {self._tyre}s"), "Says so before.")
+        return Decision(STAY, "Stays out.")
+
+
+class Checklist:
+    """A careful beginner: asks fuel and forecast, saves if told to, stops when tyres, water or safety car say so."""
+
+    def begin(self, observation: Observation) -> None:
+        """Nothing known."""
+        self._fuel: float | None = None
+        self._told = False
+
+    def decide(self, o: Observation) -> Decision:
+        """The first item of the list that applies."""
+        self._fuel = o.facts.get("fuel_margin_laps", self._fuel)
+        slick = o.own.compound in COMPOUNDS[:3]
+        life = 34.0 * {"soft": 0.84, "medium": 1.0, "hard": 1.2}.get(o.own.compound, 1.0) / o.wear_scale
+        owed = o.rule and len(o.used) < 2
+        if slick and o.wetness > 0.28:
+            return Decision(Command("PIT_NOW", "inter"), "The track is wet.")
+        if not slick and o.wetness < 0.17 and o.lap < o.laps:
+            return Decision(Command("PIT_NOW", "medium"), "The track has dried.")
+        tyre = "medium" if o.own.compound == "hard" else "hard"
+        if slick and 1 < o.lap < o.laps and ((owed and o.status != "green") or o.own.age_laps > life * 0.85
+                                             or (owed and o.lap > 0.6 * o.laps)):
+            return Decision(Command("PIT_NOW", tyre), "Tyres or track say so.")
+        if o.lap == 1:
+            return Decision(Command("INSPECT_FUEL_MARGIN"), "First item.")
+        if o.lap == 2 and self._fuel is not None and self._fuel < 0:
+            return Decision(Command("SET_MODE", "fuel_save"), "The tank is short.")
+        if o.mode == "fuel_save" and self._fuel is not None and o.lap > 2 - self._fuel / 0.12 + 1:
+            return Decision(Command("SET_MODE", "race"), "Saved enough.")
+        if o.rain_chance and o.lap == 3:
+            return Decision(Command("REQUEST_FORECAST"), "Rain is possible.")
+        return Decision(STAY, "Nothing applies.")
+
+
+class Random:
+    """Any command, evenly."""
+
+    def begin(self, observation: Observation) -> None:
+        """Draws depend on the race."""
+        self._rng = np.random.default_rng(digest("random", observation.family, observation.circuit, observation.number,
+                                                 *(c.number for c in observation.cars)))
+
+    def decide(self, observation: Observation) -> Decision:
+        """One of the 21, with an argument from this race."""
+        from f1_pipelines.sim.environment.commands import CAR, GRAMMAR, TEXT, VERBS
+        verbs = [v for v in VERBS if v != "DONE"] if observation.lap < observation.laps else list(VERBS)
+        verb = verbs[self._rng.integers(len(verbs))]
+        kind = GRAMMAR[verb]
+        if kind == CAR:
+            others = [c.number for c in observation.cars if c.number != observation.number]
+            return Decision(Command(verb, car=others[self._rng.integers(5)]), "Random.")
+        if kind == TEXT:
+            said = ("box this lap", "rain soon", "all fine")[self._rng.integers(3)]
+            return Decision(Command(verb, text=said), "Random.")
+        word = "" if kind is None else kind[self._rng.integers(len(kind))]
+        return Decision(Command(verb, word=word), "Random.")

@@ -1,0 +1,103 @@
+"""What a radio message claims: a stop, staying out, rain, a closed track, another car.
+
+Only statements that a race can prove true or false count; a message is cut into clauses and each is read alone. Words
+without a statement ("keep it up") claim nothing.
+"""
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+
+STOP, STAY, RAIN, CLOSED, CAR, FUEL = "stop", "stay", "rain", "closed", "car", "fuel"
+_CLAUSE = re.compile(r"[.;,!?:]| then | and |\bbut\b")
+_LAP = re.compile(r"\blaps? (\d{1,3})\b")
+_IN = re.compile(r"\bin (\d{1,2}) laps?\b")
+_NOW = re.compile(r"\b(this lap|now|box box)\b")
+_NEXT = re.compile(r"\bnext lap\b")
+_COMPOUND = re.compile(r"\b(soft|medium|hard|inter|intermediate|full wet|wet)(?:s| tyres?| set)?\b")
+_COMPOUND_ID = {"soft": 0, "medium": 1, "hard": 2, "inter": 3, "intermediate": 3, "full wet": 4, "wet": 4}
+_STOP = re.compile(r"\b(box|pit|stop|come in|stopping|pitting|boxing)\b")
+_STAY = re.compile(r"\b(stay out|no stop|not stopping|no more stops?|to the (?:end|flag) on)\b")
+_RAIN = re.compile(r"\b(rain|shower|drizzle|raining)\b")
+_DRY = re.compile(r"\b(no (?:more )?(?:rain|showers?)|stays? dry|dry to the (?:end|flag)|rain is over)\b")
+_VSC = re.compile(r"\b(vsc|virtual safety car)\b")
+_SC = re.compile(r"\b(sc|safety car)\b")
+_MAYBE = re.compile(r"\b(if|may|maybe|might|could|likely|possible|chance|expect|watch)\b")
+_NUMBER = re.compile(r"(?:#|\bcar )(\d{1,2})\b")
+_STOPS = re.compile(r"\b(stops?|pits?|boxes|stopping|pitting|boxing|stopped|pitted|boxed)\b")
+_SIDE = re.compile(r"\b(ahead|behind)\b")
+_GAP = re.compile(r"\b(\d{1,2}(?:\.\d)?) ?s(?:ec(?:onds)?)?\b")
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One statement of a message said before lap `said`."""
+
+    kind: str
+    said: int
+    lap: int | None = None  # it is about, None: none named
+    compound: int | None = None
+    yes: bool = True  # False: denies it
+    word: str = ""  # sc or vsc; ahead, behind or stops
+    car: int = 0
+    gap_s: float | None = None
+
+    @property
+    def exact(self) -> bool:
+        """Names all that a listener needs."""
+        if self.kind == STOP:
+            return self.lap is not None and self.compound is not None
+        return self.kind != RAIN or not self.yes or self.lap is not None
+
+
+def claims_of(text: str, said: int) -> list[Claim]:
+    """The statements of a message.
+
+    >>> [(c.kind, c.lap, c.compound) for c in claims_of("Box lap 7 for hards, rain from lap 9", 5)]
+    [('stop', 7, 2), ('rain', 9, None)]
+    >>> claims_of("Good job, keep it up", 5)
+    []
+    """
+    found = []
+    for clause in _CLAUSE.split(re.sub(r"(\d)\.(\d)", r"\1·\2", text.lower())):
+        clause = clause.replace("·", ".")
+        if _MAYBE.search(clause):
+            continue
+        lap = _lap(clause, said)
+        if _VSC.search(clause):
+            found.append(Claim(CLOSED, said, word="vsc"))
+        elif _SC.search(clause):
+            found.append(Claim(CLOSED, said, word="sc"))
+        before = len(found)
+        if _DRY.search(clause):
+            found.append(Claim(RAIN, said, yes=False))
+        elif _RAIN.search(clause):
+            found.append(Claim(RAIN, said, lap=lap))
+        number = _NUMBER.search(clause)
+        if number:
+            side, gap = _SIDE.search(clause), _GAP.search(clause)
+            word = side.group(1) if side else "stops" if _STOPS.search(clause) else ""
+            if word:
+                found.append(Claim(CAR, said, lap=lap, word=word, car=int(number.group(1)),
+                                   gap_s=float(gap.group(1)) if gap else None))
+        elif _STAY.search(clause):
+            found.append(Claim(STAY, said))
+        elif _STOP.search(clause):
+            compound = _COMPOUND.search(clause)
+            found.append(Claim(STOP, said, lap=lap, compound=_COMPOUND_ID[compound.group(1)] if compound else None))
+        if re.search(r"\b(save|saving|short of) fuel\b", clause):
+            found.append(Claim(FUEL, said))
+        if len(found) == before and found and found[-1].kind == STOP:  # "box, lap 7, hards": the same stop goes on
+            compound = _COMPOUND.search(clause)
+            found[-1] = replace(found[-1], lap=found[-1].lap if lap is None else lap,
+                                compound=_COMPOUND_ID[compound.group(1)] if compound else found[-1].compound)
+    return found
+
+
+def _lap(clause: str, said: int) -> int | None:
+    named, later = _LAP.search(clause), _IN.search(clause)
+    if named:
+        return int(named.group(1))
+    if later:
+        return said + int(later.group(1))
+    return said if _NOW.search(clause) else said + 1 if _NEXT.search(clause) else None

@@ -1,0 +1,159 @@
+"""Messages judged on what this race made of them: `comms(messages, race) -> (score, verdicts)`.
+
+Due is what somebody must be told in this race: each stop that could be announced (or that there is none), rain that
+comes, a closed track, the rival where there is one. A message earns its topic once if what it says is true and comes
+in time; naming all (lap and compound of the stop, lap of the rain) earns it in full, else half. What is false costs,
+and so does saying again, or nothing at all: the driver has a car to drive.
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from f1_pipelines.sim.parameters import SC, VSC
+from f1_pipelines.sim.scoring.claims import CAR, CLOSED, FUEL, RAIN, STAY, STOP, Claim, claims_of
+
+FALSE_COST, REPEAT_COST, IDLE_COST = 0.25, 0.15, 0.10
+STOP_WITHIN, RAIN_BEFORE, RAIN_AFTER = 4, 5, 1  # laps
+VAGUE = 0.5
+
+
+@dataclass(frozen=True)
+class Message:
+    """Said in the call of a lap."""
+
+    lap: int
+    verb: str  # RADIO_DRIVER, DRAFT_PIT_WALL, BRIEF_MEDIA
+    text: str
+
+
+@dataclass(frozen=True)
+class Lap:
+    """What everybody could see of a lap."""
+
+    status: int
+    rain: float
+    gap_s: dict[int, float]  # other cars' gaps to ours before the lap, + is behind
+    stopped: frozenset[int]  # numbers of the cars that stopped at its end
+
+
+@dataclass(frozen=True)
+class Course:
+    """A race as messages are judged on it: laps from 1, stops of ours (lap, compound, could be foreseen)."""
+
+    laps: tuple[Lap, ...]
+    stops: tuple[tuple[int, int, bool], ...]
+    rival: int = 0
+    fuel_short: bool = False
+
+    def lap(self, number: int) -> Lap | None:
+        """That lap, None outside the race."""
+        return self.laps[number - 1] if 1 <= number <= len(self.laps) else None
+
+
+def due_topics(course: Course) -> list[str]:
+    """What has to be told in this race.
+
+    >>> due_topics(Course((Lap(0, 0.0, {}, frozenset()),) * 9, ((5, 2, True),), rival=44))
+    ['stop 5', 'rival']
+    """
+    due = [f"stop {lap}" for lap, _, foreseen in course.stops if foreseen]
+    if not course.stops:
+        due.append("stay")
+    if any(lap.status in (SC, VSC) for lap in course.laps):
+        due.append("closed")
+    if any(lap.rain > 0 for lap in course.laps):
+        due.append("rain")
+    return due + (["rival"] if course.rival else [])
+
+
+def is_true(claim: Claim, course: Course) -> bool:
+    """Whether a statement holds in this race."""
+    said, total = claim.said, len(course.laps)
+    if claim.kind == STOP:
+        return _stop_meant(claim, course) is not None
+    if claim.kind == STAY:
+        return all(lap < said or lap > said + 3 for lap, _, _ in course.stops)
+    if claim.kind == RAIN:
+        if not claim.yes:
+            return all(lap.rain == 0 for lap in course.laps[said - 1:])
+        near = range(said, said + 3) if claim.lap is None else range(claim.lap - 1, claim.lap + 2)
+        if claim.lap is not None and claim.lap > total:
+            return False
+        return any(course.lap(n) is not None and course.lap(n).rain > 0 for n in near)
+    if claim.kind == CLOSED:
+        return course.lap(said).status == (SC if claim.word == "sc" else VSC)
+    if claim.kind == CAR:
+        return _car_is_true(claim, course)
+    return claim.kind == FUEL and course.fuel_short
+
+
+def _stop_meant(claim: Claim, course: Course) -> int | None:
+    """Lap of the stop a statement announces."""
+    for lap, compound, _ in course.stops:
+        near = claim.said <= lap <= claim.said + 2 if claim.lap is None else abs(lap - claim.lap) <= 1
+        if near and lap >= claim.said and claim.compound in (None, compound):
+            return lap
+    return None
+
+
+def _car_is_true(claim: Claim, course: Course) -> bool:
+    lap = course.lap(claim.said)
+    if claim.car not in lap.gap_s:
+        return False
+    if claim.word == "stops":
+        around = range(claim.said - 2, claim.said + 4) if claim.lap is None else range(claim.lap - 1, claim.lap + 2)
+        return any(course.lap(n) is not None and claim.car in course.lap(n).stopped for n in around)
+    gap = lap.gap_s[claim.car]
+    right = (gap < 0) == (claim.word == "ahead")
+    return right and (claim.gap_s is None or abs(abs(gap) - claim.gap_s) <= 0.5 + 0.2 * abs(gap))
+
+
+def _earns(claim: Claim, course: Course) -> str | None:
+    """The due topic a true statement covers in time."""
+    said = claim.said
+    if claim.kind == STOP:
+        lap = _stop_meant(claim, course)
+        return f"stop {lap}" if lap - said <= STOP_WITHIN else None
+    if claim.kind == STAY:
+        return "stay" if not course.stops else None
+    if claim.kind == RAIN and claim.yes:
+        first = next((n for n, lap in enumerate(course.laps, 1) if lap.rain > 0), None)
+        return "rain" if first is not None and first - RAIN_BEFORE <= said <= first + RAIN_AFTER else None
+    if claim.kind == CAR:
+        return "rival" if claim.car == course.rival else None
+    return "closed" if claim.kind == CLOSED else None
+
+
+def comms(messages: Sequence[Message], course: Course) -> tuple[float, list[str]]:
+    """Score of all messages of a race in [0, 1], and a verdict for each.
+
+    >>> race = Course((Lap(0, 0.0, {}, frozenset()),) * 9, ((5, 2, True),))
+    >>> comms([Message(4, "RADIO_DRIVER", "Box lap 5 for hards")], race)
+    (1.0, ['true'])
+    >>> comms([Message(4, "RADIO_DRIVER", "box box, rain, safety car")], race)  # half a topic, two falsehoods
+    (0.0, ['false'])
+    >>> comms([], race)
+    (0.0, [])
+    """
+    due, earned, cost, verdicts, said = due_topics(course), {}, 0.0, [], set()
+    for message in messages:
+        claims = claims_of(message.text, message.lap)
+        false = sum(not is_true(claim, course) for claim in claims)
+        cost += FALSE_COST * false
+        if false:
+            verdicts.append("false")
+            continue
+        new = False
+        for claim in claims:
+            topic = _earns(claim, course)
+            worth = 1.0 if claim.exact else VAGUE
+            if message.verb != "BRIEF_MEDIA" and topic in due and worth > earned.get(topic, 0.0):
+                earned[topic], new = worth, True
+        key = (message.verb == "BRIEF_MEDIA", *((c.kind, c.lap, c.compound, c.word, c.car) for c in claims))
+        verdicts.append("idle" if not claims else "true" if new or key not in said else "repeated")
+        # True but nothing due: the first time is service, the next time is noise.
+        cost += {"idle": IDLE_COST, "repeated": REPEAT_COST, "true": 0.0}[verdicts[-1]]
+        said.add(key)
+    credit = sum(earned.values()) / len(due) if due else 1.0  # where nothing was due, silence is right
+    return min(max(credit - cost, 0.0), 1.0), verdicts

@@ -1,0 +1,90 @@
+"""Calls of our car for a whole race as one small integer a lap, and the races that many such schedules give."""
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+
+from f1_pipelines.sim.drive import RACE, drive_code
+from f1_pipelines.sim.engine import step
+from f1_pipelines.sim.parameters import GREEN
+from f1_pipelines.sim.race import Race, prepare
+from f1_pipelines.sim.scenarios import Plans, Scenario, plans_of, setup_of, with_other_luck
+from f1_pipelines.sim.scenarios.dice import digest
+from f1_pipelines.sim.scenarios.opponents import calls_with
+from f1_pipelines.sim.scoring.facts import Facts, facts_of
+from f1_pipelines.sim.state import RaceState, new_state
+
+NEAR_S = 2.0  # to attack or defend; further away there is nobody
+NOTHING, PIT, MODE, TEMP, ATTACK, DEFEND = 0, 1, 10, 20, 30, 31  # PIT + compound, MODE + mode, TEMP + temperature
+
+
+def laid_out(codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Schedules (K, L) -> compound to change to or -1, drive of each lap; (K, L) both."""
+    pit = np.where((codes >= PIT) & (codes < PIT + 5), codes - PIT, -1)
+    mode, temp = np.full(len(codes), RACE), np.zeros(len(codes), dtype=np.int64)
+    drive = np.empty(codes.shape, dtype=np.int64)
+    for lap in range(codes.shape[1]):
+        code = codes[:, lap]
+        mode = np.where((code >= MODE) & (code < MODE + 6), code - MODE, mode)
+        temp = np.where((code >= TEMP) & (code < TEMP + 3), code - TEMP, temp)
+        drive[:, lap] = drive_code(mode, temp, True, code == ATTACK, code == DEFEND)
+    return pit, drive
+
+
+class Copies:
+    """One scenario, raced again and again with other calls of ours."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        self.scenario, self.setup, self.plans = scenario, setup_of([scenario]), plans_of([scenario])
+        self.rival = max(scenario.column(scenario.rival), 0)
+
+    def drive(self, codes: np.ndarray) -> tuple[Facts, np.ndarray]:
+        """The facts of each schedule (K, L) in the race as it was, and how many of its calls were void, (K,)."""
+        zeros = np.zeros(len(codes), dtype=int)
+        race = prepare(self.setup.take(zeros))
+        history = drive_out(race, self.plans.take(zeros), *laid_out(codes))
+        return facts_of(race, history, np.full(len(codes), self.rival)), void_calls(codes, history)
+
+    def drive_again(self, codes: np.ndarray, times: int) -> Facts:
+        """The facts of each schedule with the luck of laps and stops drawn anew `times` times, (K * times,)."""
+        codes = np.repeat(codes, times, axis=0)
+        zeros = np.zeros(len(codes), dtype=int)
+        seeds = np.array([digest("luck", self.scenario.race_seed, k) for k in range(times)])
+        setup = self.setup.take(zeros)
+        race = with_other_luck(prepare(setup), prepare(self.setup.take(zeros, seeds=np.resize(seeds, len(codes)))))
+        history = drive_out(race, self.plans.take(zeros), *laid_out(codes))
+        return facts_of(race, history, np.full(len(codes), self.rival))
+
+
+def void_calls(codes: np.ndarray, history: list[RaceState]) -> np.ndarray:
+    """(K,) calls that could do nothing: to attack nobody, to set what is set."""
+    void, mode, temp = np.zeros(len(codes), dtype=int), np.full(len(codes), MODE + RACE), np.full(len(codes), TEMP)
+    for lap, before in enumerate(history[:-1]):
+        code = codes[:, lap]
+        modes, temps = (code >= MODE) & (code < MODE + 6), (code >= TEMP) & (code < TEMP + 3)
+        nobody = (before.status != GREEN) | ((before.gap_ahead_s[:, 0] > NEAR_S) & (lap > 0))
+        void += (modes & (code == mode)) | (temps & (code == temp)) | ((code == ATTACK) & nobody)
+        if (code == DEFEND).any():
+            behind = before.elapsed_s - before.elapsed_s[:, :1]
+            far = np.where(behind > 0, behind, 999.0).min(axis=1) > NEAR_S
+            void += (code == DEFEND) & ((before.status != GREEN) | (far & (lap > 0)))
+        mode, temp = np.where(modes, code, mode), np.where(temps, code, temp)
+    return void
+
+
+def drive_out(race: Race, plans: Plans, pit: np.ndarray, drive: np.ndarray) -> list[RaceState]:
+    """States of races driven with given calls, (K, L) both."""
+    state = new_state(race)
+    history = [state]
+    while state.lap < race.laps:
+        at = state.lap
+        state = step(race, state, calls_with(race, state, plans, pit[:, at], drive[:, at]))
+        history.append(state)
+    return history
+
+
+@lru_cache(maxsize=64)
+def copies_of(scenario: Scenario) -> Copies:
+    """The copies of a scenario, kept for a while."""
+    return Copies(scenario)

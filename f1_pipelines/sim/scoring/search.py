@@ -1,0 +1,155 @@
+"""How a plan of calls is made better, one thought at a time: `improve(...)`. A lap holds one command here as well."""
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+from f1_pipelines.sim.drive import CONSERVE, FUEL_SAVE, PUSH, RACE, TEMP_COOL, TEMP_WARM, TYRE_SAVE
+from f1_pipelines.sim.parameters import SC, VSC
+from f1_pipelines.sim.scenarios import Scenario
+from f1_pipelines.sim.scoring import dimensions
+from f1_pipelines.sim.scoring.announcements import placed, windows
+from f1_pipelines.sim.scoring.facts import Facts
+from f1_pipelines.sim.scoring.schedules import ATTACK, DEFEND, MODE, NOTHING, PIT, TEMP, Copies
+
+ROUNDS, KEPT = 6, 3  # of climbing; plans that go on after the first
+SAFE_LAPS = 0.10  # of fuel a plan keeps at the flag
+Stops = tuple[tuple[int, int], ...]  # (lap, compound), laps from 1
+
+
+def with_fuel(scenario: Scenario, sets: list[Stops]) -> np.ndarray:
+    """Schedules (K, L) with these stops, saving fuel from the first lap on for as long as the tank asks for it."""
+    burn = np.where(scenario.status == SC, 0.5, np.where(scenario.status == VSC, 0.65, 1.0))
+    short = SAFE_LAPS - scenario.fuel_laps[0] - np.sum(1.0 - burn)
+    saves = 0.12 * burn
+    codes = np.full((len(sets), scenario.laps), NOTHING)
+    for row, stops in zip(codes, sets, strict=True):
+        for lap, compound in stops:
+            row[lap - 1] = PIT + compound
+        if short <= 0:
+            continue
+        free = np.flatnonzero(row == NOTHING)
+        begin = int(free[0])
+        row[begin] = MODE + FUEL_SAVE
+        enough = np.flatnonzero(np.cumsum(saves[begin:]) >= short)
+        after = free[free > begin + (enough[0] if len(enough) else scenario.laps)]
+        if len(after):
+            row[after[0]] = MODE + RACE
+    return codes
+
+
+def worth_of(facts: Facts, void: np.ndarray, said: np.ndarray, fastest_s: float, rival: bool,
+             strategy: np.ndarray) -> np.ndarray:
+    """(K,) what plans are worth in points of the score, up to a constant.
+
+    Args:
+        void: Calls that could do nothing; `said` share of what was due that there is a lap for.
+        strategy: Dimension of their stops.
+    """
+    weight, d = dimensions.WEIGHTS, dimensions
+    lost = d.PLACE_COST * facts.position + d.SECOND_COST * np.nan_to_num(facts.time_s - fastest_s, nan=50.0)
+    lost = lost + d.RIVAL_SHARE * (facts.beaten_by_rival & rival) + 1.0 * ~facts.finished
+    waste = facts.fuel_left_laps - np.maximum(d.SPARE_LAPS + facts.fuel_slow_laps, facts.fuel_natural_laps)
+    fuel = np.where(facts.ran_dry, -1.0, 1.0 - np.clip(waste / d.WASTE_SPAN_LAPS, 0.0, 1.0))  # operations as well
+    return (weight["fuel"] * fuel - weight["race"] * lost + weight["strategy"] * strategy + weight["comms"] * said
+            - weight["operations"] * d.VOID_COST * void - weight["tyres"] * facts.tyre_loss_s / d.TYRE_SPAN_S)
+
+
+def points(facts: Facts, void: np.ndarray, said: np.ndarray, strategy: np.ndarray, best: int,
+           rival: bool) -> np.ndarray:
+    """(K,) scores of finished plans, if the plan `best` is the race they are judged against."""
+    weight, d = dimensions.WEIGHTS, dimensions
+    places = np.maximum(facts.position - facts.position[best], 0)
+    seconds = np.maximum(np.nan_to_num(facts.time_s - facts.time_s[best], nan=0.0) - d.LUCK_S, 0.0)
+    race = np.clip(1.0 - d.PLACE_COST * places - d.SECOND_COST * seconds, 0.0, 1.0)
+    if rival:
+        ahead = np.where(facts.beaten_by_rival[best], race, 0.0)
+        race = (1.0 - d.RIVAL_SHARE) * race + d.RIVAL_SHARE * np.where(facts.beaten_by_rival, ahead, 1.0)
+    waste = facts.fuel_left_laps - np.maximum(d.SPARE_LAPS + facts.fuel_slow_laps, facts.fuel_natural_laps)
+    fuel = np.where(facts.ran_dry, -1.0, 1.0 - np.clip(waste / d.WASTE_SPAN_LAPS, 0.0, 1.0))
+    tyres = 1.0 - np.clip((facts.tyre_loss_s - d.TYRE_FREE_S) / d.TYRE_SPAN_S, 0.0, 1.0)
+    return (weight["race"] * race * facts.finished + weight["strategy"] * strategy + weight["tyres"] * tyres
+            + weight["fuel"] * fuel + weight["comms"] * said - weight["operations"] * d.VOID_COST * void)
+
+
+def said_share(scenario: Scenario, codes: np.ndarray) -> np.ndarray:
+    """(K,) share of what is due that the free laps of each plan have room for."""
+    shares, known = np.empty(len(codes)), {}
+    for k, row in enumerate(codes):
+        stops = stops_of(row)
+        if stops not in known:
+            known[stops] = windows(scenario, stops)
+        free = (np.flatnonzero(row == NOTHING) + 1).tolist()
+        shares[k] = len(placed(known[stops], free)) / len(known[stops]) if known[stops] else 1.0
+    return shares
+
+
+def stops_of(row: np.ndarray) -> Stops:
+    """The stops in a plan."""
+    return tuple((int(lap) + 1, int(row[lap]) - PIT) for lap in np.flatnonzero((row >= PIT) & (row < PIT + 5)))
+
+
+def changes(row: np.ndarray) -> list[np.ndarray]:
+    """Plans with the same stops that differ from this one by one thought."""
+    free = np.flatnonzero((row < PIT) | (row >= PIT + 5))
+    found = []
+
+    def with_calls(*calls: tuple[int, int]) -> None:
+        new = row.copy()
+        for lap, code in calls:
+            new[lap] = code
+        found.append(new)
+
+    for k, lap in enumerate(free):
+        if row[lap] != NOTHING:
+            with_calls((lap, NOTHING))
+            for other in free[max(k - 2, 0):k + 3]:
+                if row[other] == NOTHING:
+                    with_calls((lap, NOTHING), (other, row[lap]))
+        with_calls((lap, ATTACK))
+        with_calls((lap, DEFEND))
+        if k < 4:
+            with_calls((lap, TEMP + TEMP_WARM))
+            with_calls((lap, TEMP + TEMP_COOL))
+        for mode in (PUSH, FUEL_SAVE, CONSERVE, TYRE_SAVE):
+            for length in (2, 4, len(row)):
+                back = free[free >= lap + length][:1]
+                with_calls((lap, MODE + mode), *((end, MODE + RACE) for end in back))
+        with_calls((lap, MODE + RACE))
+    called = [k for k, lap in enumerate(free) if row[lap] != NOTHING]
+    for one, two in itertools.pairwise([*called, len(free)]):  # the same stretch, later
+        for later in (1, 2):
+            if one + later < min(two, len(free)):
+                calls = [(free[one], NOTHING), (free[one + later], row[free[one]])]
+                if two < len(free):
+                    calls.insert(1, (free[two], NOTHING))
+                if two + later < len(free):
+                    calls.append((free[two + later], row[free[two]]))
+                with_calls(*calls)
+    return found
+
+
+def improve(scenario: Scenario, copies: Copies, plans: np.ndarray, strategy: np.ndarray,
+            fastest_s: float) -> np.ndarray:
+    """Climb from each plan, whose stops are worth `strategy`. Returns the plans."""
+    plans, worth = plans.copy(), np.full(len(plans), -np.inf)
+    for turn in range(ROUNDS + 1):
+        rows, of = list(plans), list(range(len(plans)))
+        for k, row in enumerate(plans):
+            if turn == 1 or (turn and worth[k] >= np.sort(worth)[-min(KEPT, len(worth))]):
+                new = changes(row)
+                rows += new
+                of += [k] * len(new)
+        of, tried = np.array(of), np.stack(rows)
+        facts, void = copies.drive(tried)
+        merit = worth_of(facts, void, said_share(scenario, tried), fastest_s, copies.rival > 0, strategy[of])
+        better = False
+        for k in range(len(plans)):
+            mine = np.flatnonzero(of == k)
+            top = mine[merit[mine].argmax()]
+            if merit[top] > worth[k] + 1e-4:
+                plans[k], worth[k], better = tried[top], merit[top], True
+        if turn and not better:
+            break
+    return plans
