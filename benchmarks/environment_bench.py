@@ -1,4 +1,4 @@
-"""What the environment costs: `python benchmarks/environment_bench.py`, one core, CPU time.
+"""What the environment costs: `python -m benchmarks.environment_bench`, one core, CPU time.
 
 Steps per second of the vector form (six cars, opponents, features and rewards; making scenarios and scoring apart),
 of the single form without and with text, milliseconds a decision of the expert and a reference (oracle search).

@@ -1,30 +1,20 @@
-"""The predicted finishing order of a weekend."""
+"""What `f1 predict` says of a weekend."""
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 import duckdb
 import pandas as pd
 
-from f1_pipelines.features.history import data_version, read_history
+from f1_pipelines.features.history import read_history
 from f1_pipelines.features.ranking import build_ranking_features
 from f1_pipelines.identity.entrants import constructors, drivers
 from f1_pipelines.identity.weekends import known_weekends
 from f1_pipelines.identity.weekends import weekend as known_weekend
+from f1_pipelines.predictions import NothingToPredict, promoted_checkpoint, rank, with_outcome
 from f1_pipelines.settings import settings
-from f1_pipelines.tables.race import NON_STARTERS
-from f1_pipelines.tables.ranking import PREDICTIONS
 from f1_pipelines.warehouse.database import WarehouseFile
-
-if TYPE_CHECKING:
-    from f1_pipelines.models.trained import TrainedRanker
-
-
-class NothingToPredict(ValueError):
-    """There is no model or no entry list for the weekend. The message says what to run."""
 
 
 @dataclass(frozen=True)
@@ -33,57 +23,6 @@ class Told:
 
     heading: str
     ranking: pd.DataFrame
-
-
-def rank(features: pd.DataFrame, trained: TrainedRanker, checkpoint: str, made_at: datetime) -> pd.DataFrame:
-    """Rows of `ranking.predictions` for every weekend of `features`, outcome still missing.
-
-    Args:
-        features: Rows of `features.ranking`; cars that are not entered are left out.
-        trained: The model.
-        checkpoint: Its id.
-        made_at: When, timezone-aware.
-
-    Returns:
-        A permutation 1..n of each entry list; equal scores in the order of grid, then driver id.
-    """
-    entered = features[features["entered"]].reset_index(drop=True)
-    learnt_until = known_weekend(trained.trained_through, settings().calendar_path).race_start
-    rows = pd.DataFrame({
-        "weekend": entered["weekend"], "driver": entered["driver"], "checkpoint": checkpoint, "stage": entered["stage"],
-        "constructor": entered["constructor"], "score": trained.scores(entered), "grid": entered["grid_position"],
-        "in_sample": entered["season"].isin(trained.seasons) & (entered["race_start"] <= learnt_until),
-        "data_version": entered["weekend"].map({key: data_version(rows) for key, rows in features.groupby("weekend")}),
-        "made_at": made_at,
-    }).sort_values(["weekend", "score", "grid", "driver"], ascending=[True, False, True, True])
-    rows["predicted_position"] = rows.groupby("weekend").cumcount() + 1
-    unknown = [column for column in PREDICTIONS.column_names if column not in rows.columns]
-    return PREDICTIONS.conform(rows.assign(**dict.fromkeys(unknown))[PREDICTIONS.column_names])
-
-
-def with_outcome(predictions: pd.DataFrame, results: pd.DataFrame) -> pd.DataFrame:
-    """The predictions with `actual_position` (place among the starters) and `exact_match` where results are known."""
-    starters = results[~results["status"].isin(NON_STARTERS)]
-    actual = starters.assign(actual_position=starters.groupby("weekend")["official_order"].rank().astype("Int32"))
-    joined = predictions.drop(columns=["actual_position", "exact_match"]).merge(
-        actual[["weekend", "driver", "actual_position"]], on=["weekend", "driver"], how="left")
-    match = (joined["actual_position"] == joined["predicted_position"]).where(joined["actual_position"].notna())
-    return PREDICTIONS.conform(joined.assign(exact_match=match.astype("boolean"))[PREDICTIONS.column_names])
-
-
-def promoted_checkpoint(connection: duckdb.DuckDBPyConnection, folder: Path) -> tuple[str, Path]:
-    """Id and folder of the model that predictions use: the promoted one, the newest if there are several.
-
-    Args:
-        connection: To the published warehouse.
-        folder: Where checkpoints lie now; a warehouse that was moved takes its checkpoints along.
-    """
-    found = connection.execute(
-        "SELECT checkpoint, path FROM ranking.checkpoints WHERE promoted ORDER BY created_at DESC LIMIT 1").fetchall()
-    if not found:
-        raise NothingToPredict("no model is promoted yet; train one with `make demo`, or materialize pretrained_ranker")
-    ((checkpoint, path),) = found
-    return checkpoint, folder / checkpoint if (folder / checkpoint).is_dir() else Path(path)
 
 
 def predict_stored(weekend: str) -> Told:

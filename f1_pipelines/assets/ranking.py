@@ -15,7 +15,7 @@ from f1_pipelines.evaluation.targets import with_targets
 from f1_pipelines.features.history import data_version, read_history
 from f1_pipelines.features.ranking import CORE_FEATURES, FEATURE_VERSION, build_ranking_features
 from f1_pipelines.models.config import F1NET, PRETRAINING_SEASONS
-from f1_pipelines.predict import promoted_checkpoint, rank, with_outcome
+from f1_pipelines.predictions import promoted_checkpoint, rank, with_outcome
 from f1_pipelines.resources.checkpoints import Checkpoints
 from f1_pipelines.resources.compute import Compute
 from f1_pipelines.resources.race_data import Clock
