@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 
 import click
 
@@ -40,12 +41,17 @@ def run() -> None:
     _f1("query", "--file", str(_TABLE))
     click.echo("")
     _f1("predict", upcoming)
+    # What was given on the command line must be given again, or another warehouse answers.
+    given = "".join(f"{name}={os.environ[name]} " for name in ("F1_SOURCE", "F1_F1DB_PATH", "F1_WAREHOUSE")
+                    if name in os.environ)
+    f1 = f"{given}{Path(sys.executable).with_name('f1')}"
     click.echo(f"""
 What to open:
-  make dev                              the asset graph, checks and plots on http://127.0.0.1:3000
-  f1 predict 2026-monaco                any weekend
-  f1 query "SELECT * FROM race.sessions WHERE weekend = '2026-monaco'"
-  {PROJECT_ROOT / 'warehouse' / 'README.md'}   every table""")
+  {given}make dev     the asset graph, checks and plots on http://127.0.0.1:3000
+  {f1} predict 2026-monaco     any weekend
+  {f1} query "SELECT * FROM race.sessions WHERE weekend = '2026-monaco'"
+  {f1} race --family weather_roulette --seed 7 --policy expert
+  {PROJECT_ROOT / 'warehouse' / 'README.md'}     every table""")
 
 
 def span(source: RaceDataSource, weekends: Sequence[Weekend]) -> tuple[str, str]:
