@@ -1,6 +1,5 @@
-"""Every benchmark, one after the other."""
-from benchmarks import engine_bench, pipeline, simulator_validation
+"""Every benchmark, one after the other: `make bench`, three minutes."""
+from benchmarks import engine_bench, environment_bench, pipeline, simulator_validation
 
-pipeline.main()
-engine_bench.cost_table()
-simulator_validation.main()
+for table in (pipeline.main, engine_bench.cost_table, environment_bench.main, simulator_validation.main):
+    table()

@@ -21,8 +21,13 @@ class Measured:
 
 def measure(work: Callable[..., Any], *arguments: Any, prepare: Callable[..., Any] | None = None) -> Measured:
     """Run `work(*arguments)` in a fresh process. With `prepare`, run `work(prepare(*arguments))` and time `work`."""
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
+    pool = multiprocessing.get_context("spawn").Pool(1)
+    try:
         return pool.apply(_timed, (work, prepare, arguments))
+    finally:
+        # Not terminate, which `with` would do: Dagster turns the signal into a KeyboardInterrupt with a traceback.
+        pool.close()
+        pool.join()
 
 
 def _timed(work: Callable[..., Any], prepare: Callable[..., Any] | None, arguments: tuple[Any, ...]) -> Measured:

@@ -54,11 +54,17 @@ def _backfill(path: Path) -> int:
 
 def _backfill_by_dagster(path: Path) -> None:
     os.environ.update(F1_SOURCE="f1db", F1_F1DB_PATH=str(RELEASE), F1_WAREHOUSE=str(path))
+    import logging
+    import shutil
+
     import dagster as dg
 
     from f1_pipelines.assets.partitions import race_weekends
     from f1_pipelines.definitions import defs
+    from f1_pipelines.settings import PROJECT_ROOT
 
+    logging.disable(logging.CRITICAL)  # a line for each of 872 materializations would bury the table
+    shutil.copy(PROJECT_ROOT / "dagster.yaml", path.parent)
     keys = race_weekends.get_partition_keys()
     with dg.DagsterInstance.local_temp(str(path.parent)) as instance:
         dg.materialize(
