@@ -1,4 +1,6 @@
 """The simulator fitted to laps, and checked against the races they came from."""
+from typing import TYPE_CHECKING
+
 import dagster as dg
 import duckdb
 import pandas as pd
@@ -12,6 +14,9 @@ from f1_pipelines.tables import race
 from f1_pipelines.tables import sim as tables
 from f1_pipelines.tables.schema import Table
 from f1_pipelines.warehouse.replace import replace_slices
+
+if TYPE_CHECKING:
+    from f1_pipelines.fits.evidence import Evidence
 
 _COMMON = {"group_name": "simulation", "owners": ["team:simulation"], "kinds": {"python", "duckdb"},
            "code_version": "1", "backfill_policy": dg.BackfillPolicy.single_run()}
@@ -27,21 +32,21 @@ def circuit_fits(context: dg.AssetExecutionContext, warehouse: Warehouse) -> dg.
     Fitted to `race.laps`; what laps can't tell, and circuits without laps, keep the prior and say so.
     """
     from f1_pipelines.fits.circuits import circuit_rows
-    from f1_pipelines.fits.evidence import gather
 
     with warehouse.read() as connection:
         frames = _race_frames(connection)
-    evidence = gather(frames["laps"], frames["results"], frames["pit_stops"], frames["calendar"])
-    context.log.info("%d races measured, the last %s", len(evidence.fits), evidence.through)
+    evidence = _evidence(context, frames)
     rows = circuit_rows(evidence, frames["calendar"])
     with warehouse.write("circuit_fits") as connection:
         replace_slices(connection, tables.CIRCUITS, rows)
     fitted = rows[rows["provenance"] == "fitted"]
     return dg.MaterializeResult(metadata={
-        "dagster/row_count": len(rows), "races": len(evidence.fits), "circuits": int(rows["circuit"].nunique()),
-        "circuits_fitted": int(fitted["circuit"].nunique()), "through": evidence.through,
-        "preview": preview(fitted[["circuit", "season", "n_races", "n_laps", "base_lap_s", "base_lap_s_se",
-                                   "stop_loss_green_s", "stop_loss_green_s_se", "lap_scatter_s"]].tail(12), 12),
+        "dagster/row_count": len(rows), "races": len(evidence.fits) if evidence else 0,
+        "circuits": int(rows["circuit"].nunique()), "circuits_fitted": int(fitted["circuit"].nunique()),
+        "through": evidence.through if evidence else "no laps",
+        "preview": preview((fitted if len(fitted) else rows)[[
+            "circuit", "season", "n_races", "n_laps", "base_lap_s", "base_lap_s_se", "stop_loss_green_s",
+            "stop_loss_green_s_se", "lap_scatter_s"]].tail(12), 12),
     })
 
 
@@ -63,7 +68,6 @@ def simulator_validation(context: dg.AssetExecutionContext, config: ValidationCo
     """
     from f1_pipelines.fits.circuits import circuit_parameters
     from f1_pipelines.fits.distributions import distributions
-    from f1_pipelines.fits.evidence import gather
     from f1_pipelines.fits.replay import GIVEN
     from f1_pipelines.fits.validation import replayable, summarise, validate
 
@@ -71,8 +75,9 @@ def simulator_validation(context: dg.AssetExecutionContext, config: ValidationCo
         frames = _race_frames(connection)
         newest = connection.sql("SELECT * FROM sim.circuits "
                                 "QUALIFY season = max(season) OVER (PARTITION BY circuit)").df()
-    evidence = gather(frames["laps"], frames["results"], frames["pit_stops"], frames["calendar"])
-    context.log.info("%d races measured; simulating each %d times by each method", len(evidence.fits), config.episodes)
+    evidence = _evidence(context, frames)
+    if evidence is None:
+        return dg.MaterializeResult(metadata={"dagster/row_count": 0, "races": 0})
     rows = validate(evidence, frames["results"], frames["qualifying"], frames["calendar"], config.episodes)
     summary = summarise(rows)
     driven = list(replayable(evidence, frames["results"], frames["qualifying"], frames["calendar"]))
@@ -90,6 +95,20 @@ def simulator_validation(context: dg.AssetExecutionContext, config: ValidationCo
         "lap_times": preview(summary[summary["lap_mae_s"].notna() & (summary["races"] == "all")][
             ["method", "n_races", "n_laps", "lap_mae_s", "target_lap_mae_s"]], 20),
     })
+
+
+def _evidence(context: dg.AssetExecutionContext, frames: dict[str, pd.DataFrame]) -> "Evidence | None":
+    """What the laps say; None, with a warning, where there are none to learn from (f1db without an archive)."""
+    from f1_pipelines.fits.evidence import gather
+    from f1_pipelines.fits.stage import CannotFit
+
+    try:
+        evidence = gather(frames["laps"], frames["results"], frames["pit_stops"], frames["calendar"])
+    except CannotFit as problem:
+        context.log.warning("nothing is fitted, every circuit keeps its prior: %s", problem)
+        return None
+    context.log.info("%d races measured, the last %s", len(evidence.fits), evidence.through)
+    return evidence
 
 
 def _race_frames(connection: duckdb.DuckDBPyConnection) -> dict[str, pd.DataFrame]:

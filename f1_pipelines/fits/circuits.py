@@ -38,8 +38,8 @@ def fit_circuits(laps: pd.DataFrame, results: pd.DataFrame, stops: pd.DataFrame,
     return circuit_rows(gather(laps, results, stops, calendar), calendar, prior)
 
 
-def circuit_rows(evidence: Evidence, calendar: pd.DataFrame, prior: Prior = circuit_prior) -> pd.DataFrame:
-    """Rows of `sim.circuits` from what was measured; `calendar` says which are wanted."""
+def circuit_rows(evidence: Evidence | None, calendar: pd.DataFrame, prior: Prior = circuit_prior) -> pd.DataFrame:
+    """Rows of `sim.circuits` from what was measured, all priors where nothing was; `calendar` says which are wanted."""
     wanted = calendar[["circuit", "season", "layout", "race_laps"]].astype({"circuit": object, "layout": object})
     wanted = wanted.assign(races=1).groupby(["season", "circuit", "layout"], as_index=False).agg(
         races=("races", "sum"), race_laps=("race_laps", "max"))
@@ -48,13 +48,14 @@ def circuit_rows(evidence: Evidence, calendar: pd.DataFrame, prior: Prior = circ
     wanted = wanted.assign(usual=usual).sort_values("usual", kind="stable").drop_duplicates(["season", "circuit"],
                                                                                           keep="last")
     longest = calendar.groupby("circuit")["race_laps"].max()
-    seen = {season: SeasonView(evidence, season) for season in sorted(wanted["season"].unique())}
+    seen = {season: SeasonView(evidence, season) if evidence else None for season in sorted(wanted["season"].unique())}
     rows = []
     for row in wanted.sort_values(["season", "circuit"]).itertuples():
         start = prior(row.circuit, int(row.season))
         if start.provenance == "prior" and pd.notna(longest.get(row.circuit)):
             start = with_distance(start, int(longest[row.circuit]))
-        rows.append(fitted_row(seen[row.season], start, row.layout))
+        view = seen[row.season]
+        rows.append(fitted_row(view, start, row.layout) if view else prior_row(start, row.layout))
     return CIRCUITS.conform(pd.DataFrame(rows))
 
 
@@ -82,6 +83,14 @@ def with_distance(start: CircuitParameters, race_laps: int) -> CircuitParameters
     shift = (burn - start.fuel_burn_kg_per_lap) * start.fuel_effect_s_per_kg
     return replace(start, race_laps=race_laps, fuel_burn_kg_per_lap=burn,
                    track_trend_s_per_lap=start.track_trend_s_per_lap + shift)
+
+
+def prior_row(start: CircuitParameters, layout: str) -> dict[str, Any]:
+    """One row of a circuit of which nothing was measured."""
+    values = _flat(start)
+    return {"circuit": start.circuit, "season": start.season, "layout": layout, "provenance": start.provenance,
+            "n_laps": 0, "n_races": 0, "n_stops": 0, "through": None, **values,
+            **{f"{name}_se": None for name in values}}
 
 
 def fitted_row(view: SeasonView, start: CircuitParameters, layout: str) -> dict[str, Any]:
