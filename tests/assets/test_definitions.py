@@ -64,7 +64,8 @@ def test_definitions_load_without_what_only_runs_need():
 
 
 def test_definitions_hold_together():
-    dg.Definitions.validate_loadable(defs)
+    dg.Definitions.validate_loadable(defs)  # raises where an asset, job or resource does not fit
+    assert {job.name for job in defs.jobs} == {"pre_race", "post_race"}
 
 
 def test_every_known_weekend_is_a_partition_in_race_order():
