@@ -1,7 +1,7 @@
 """Collects the parts, nothing else."""
 import dagster as dg
 
-from f1_pipelines.assets import jobs, race_data, ranking, simulation
+from f1_pipelines.assets import evaluation, features, jobs, predictions, race_data, ranking, simulation
 from f1_pipelines.resources.checkpoints import Checkpoints
 from f1_pipelines.resources.compute import Compute
 from f1_pipelines.resources.race_data import Clock, RaceData
@@ -11,8 +11,9 @@ from f1_pipelines.settings import settings
 _settings = settings()
 
 defs = dg.Definitions(
-    assets=dg.load_assets_from_modules([race_data, ranking, simulation]),
-    asset_checks=[*race_data.race_data_checks, *ranking.ranking_checks, *simulation.simulation_checks],
+    assets=dg.load_assets_from_modules([race_data, features, ranking, predictions, evaluation, simulation]),
+    asset_checks=[*race_data.race_data_checks, *features.feature_checks, *ranking.ranking_checks,
+                  *predictions.prediction_checks, *evaluation.evaluation_checks, *simulation.simulation_checks],
     jobs=[jobs.pre_race, jobs.post_race],
     resources={
         "warehouse": Warehouse(path=str(_settings.f1_warehouse), wait_s=_settings.f1_write_wait_s),

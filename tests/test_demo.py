@@ -135,7 +135,7 @@ def test_a_forecast_made_before_the_race_is_kept_and_gets_its_outcome(told, plac
     """2026-hungary as it was forecast two days before; asked again afterwards, the forecast stays what it was."""
     import dagster as dg
 
-    from f1_pipelines.assets.ranking import race_predictions
+    from f1_pipelines.assets.predictions import race_predictions
     from f1_pipelines.resources.checkpoints import Checkpoints
     from f1_pipelines.resources.race_data import Clock
     from f1_pipelines.resources.warehouse import Warehouse

@@ -119,8 +119,8 @@ def test_a_check_finds_damage(ranked, check, damage):
 
 @pytest.fixture
 def ranked(trained, run, resources):
-    from f1_pipelines.assets.ranking import ranking_checks
+    from f1_pipelines.definitions import defs
 
     trained()
     assert run("race_predictions", **SEASON).success
-    return resources["warehouse"], {next(iter(check.check_keys)).name: check for check in ranking_checks}
+    return resources["warehouse"], {next(iter(check.check_keys)).name: check for check in defs.asset_checks}

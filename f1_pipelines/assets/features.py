@@ -1,0 +1,97 @@
+"""The ranker's features, and what the other ranking assets read of them."""
+import dagster as dg
+import duckdb
+import pandas as pd
+
+from f1_pipelines.assets.checks import keys_are_unique, no_rows_check
+from f1_pipelines.assets.metadata import described, preview, weekends_materialized
+from f1_pipelines.assets.partitions import race_weekends, weekends_of_run
+from f1_pipelines.assets.race_data import practice_results, qualifying_results, race_results
+from f1_pipelines.evaluation.targets import with_targets
+from f1_pipelines.features.history import read_history
+from f1_pipelines.features.ranking import CORE_FEATURES, FEATURE_VERSION, build_ranking_features
+from f1_pipelines.resources.warehouse import Warehouse
+from f1_pipelines.tables.features import RANKING
+from f1_pipelines.warehouse.replace import replace_slices
+
+# The policy stands on unpartitioned assets too: the CLI takes a range of weekends only if every selected asset has it.
+RANKING_GROUP = {"group_name": "ranking", "owners": ["team:ranking"], "code_version": "1",
+                 "backfill_policy": dg.BackfillPolicy.single_run()}
+RANKING_BY_WEEKEND = {**RANKING_GROUP, "partitions_def": race_weekends}
+
+
+@dg.asset(
+    **RANKING_BY_WEEKEND, kinds={"python", "duckdb"}, metadata=described(RANKING),
+    # Form needs every earlier race, whatever its weekend; this weekend's own result is never looked at.
+    deps=[practice_results, qualifying_results, dg.AssetDep(race_results, partition_mapping=dg.AllPartitionMapping())],
+)
+def ranking_features(context: dg.AssetExecutionContext, warehouse: Warehouse) -> dg.MaterializeResult:
+    """What was known of each driver before lights out. One row per (weekend, driver).
+
+    Replaces these weekends' rows, and those of stored later weekends whose form they change; a rerun changes nothing.
+    """
+    asked = [weekend.key for weekend in weekends_of_run(context)]
+    with warehouse.read() as connection:
+        history = read_history(connection)
+        stored = stored_features(connection)
+    everything = build_ranking_features(history.calendar, history.results, history.qualifying, history.practice,
+                                        history.grid)
+    features = everything[everything["weekend"].isin(asked)]
+    if features.empty and len(asked) == 1:
+        raise dg.Failure(f"{asked[0]}: no entry list, nothing is known of this weekend; load practice_results or "
+                         "race_results of it or of an earlier weekend of the season", allow_retries=False)
+    # New or amended results change the form of every later weekend: what is stored of those is brought up to date.
+    stale = sorted(set(_weekends_that_differ(stored, everything)) - set(asked))
+    with warehouse.write(f"ranking_features {asked[-1]}") as connection:
+        # An entry list may shrink when a driver is replaced: that is news, not a loss.
+        written = replace_slices(connection, RANKING, everything[everything["weekend"].isin([*asked, *stale])],
+                                 accept_fewer_rows=True)
+    return weekends_materialized(context, written, {
+        "feature_version": FEATURE_VERSION, "later_weekends_refreshed": len(stale),
+        "stages": {str(k): int(v) for k, v in features.groupby("stage")["weekend"].nunique().items()},
+        "share_missing": {name: round(float(features[name].isna().mean()), 3) for name in CORE_FEATURES},
+    }, {"preview": preview(features[["weekend", "driver", "constructor", "stage", *CORE_FEATURES[:6]]])})
+
+
+def stored_features(connection: duckdb.DuckDBPyConnection, weekends: list[str] | None = None) -> pd.DataFrame:
+    """Rows of `features.ranking` of these weekends, all without."""
+    rows = connection.execute("SELECT * FROM features.ranking WHERE ? OR weekend IN (SELECT unnest(?::VARCHAR[])) "
+                              "ORDER BY race_start, driver", [weekends is None, weekends or []]).df()
+    return RANKING.conform(rows)
+
+
+def training_rows(warehouse: Warehouse) -> pd.DataFrame:
+    """Stored features of the starters of run races, with their outcome."""
+    with warehouse.read() as connection:
+        rows = with_targets(stored_features(connection), read_history(connection).results)
+    return rows[rows["started"]]
+
+
+def _weekends_that_differ(stored: pd.DataFrame, rebuilt: pd.DataFrame) -> list[str]:
+    """Stored weekends whose rows would come out otherwise now; a weekend that is no longer built stays as it is."""
+    now = {key: rows.reset_index(drop=True) for key, rows in rebuilt.sort_values("driver").groupby("weekend")}
+    was = {key: rows.reset_index(drop=True) for key, rows in stored.sort_values("driver").groupby("weekend")}
+    return [key for key, rows in was.items() if key in now and not rows.equals(now[key])]
+
+
+feature_checks = [
+    keys_are_unique(ranking_features, RANKING),
+    no_rows_check(
+        ranking_features, "starters_have_features",
+        "A starter without a row would be left out of training and ranking.",
+        """SELECT r.weekend, r.driver FROM race.current_results r
+           WHERE r.status NOT IN ('not_started', 'withdrawn') AND r.result_status <> 'provisional'
+             AND r.weekend IN (SELECT weekend FROM features.ranking)
+             AND NOT EXISTS (SELECT 1 FROM features.ranking f WHERE f.weekend = r.weekend AND f.driver = r.driver)"""),
+    no_rows_check(
+        ranking_features, "run_races_have_grid_and_qualifying",
+        "A race loaded without them trains on form alone; load qualifying_results for it.",
+        """SELECT weekend, count(*) AS cars, count(grid_place) AS with_grid, count(qualifying_place) AS with_qualifying
+           FROM features.ranking JOIN (SELECT DISTINCT weekend FROM race.current_results) USING (weekend)
+           GROUP BY ALL HAVING count(grid_place) = 0 OR count(qualifying_place) = 0""", blocking=False),
+    no_rows_check(
+        ranking_features, "no_feature_is_constant",
+        "A column that is one value or missing everywhere is a sentinel or a broken join.",
+        " UNION ALL ".join(f"SELECT '{name}' AS feature, any_value({name}) AS value FROM features.ranking "
+                           f"HAVING count(*) > 100 AND count(DISTINCT {name}) <= 1" for name in CORE_FEATURES)),
+]
