@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from f1_pipelines.fits import incidents, neutral, overtaking, stops
+from f1_pipelines.fits import incidents, neutral, overtaking, stops, undercut
 from f1_pipelines.fits.races import dry_races, fit_races
 from f1_pipelines.fits.replay import replay
 from f1_pipelines.fits.simulated_laps import simulated_laps
@@ -69,6 +69,7 @@ def measures(staged: pd.DataFrame, results: pd.DataFrame) -> pd.DataFrame:
     clean = dry_races(staged)
     found = overtaking.pairs(staged, fit_races(clean, distance))
     losses, ratios = stops.stop_losses(staged), neutral.lap_ratios(staged)
+    first = undercut.undercuts(staged, losses)
     spread = neutral.spread_under_sc(staged, neutral.periods(neutral.status_by_race(staged, distance)))
     by_quantity = {
         "places changed in lap 1, mean": incidents.places_by_race(incidents.first_laps(staged, results)),
@@ -80,6 +81,8 @@ def measures(staged: pd.DataFrame, results: pd.DataFrame) -> pd.DataFrame:
         "stop loss green, robust sd, s": _by_race(losses[losses["kind"] == "green"], "loss_s", _mad),
         "stop loss VSC, s": _by_race(losses[losses["kind"] == "vsc"], "loss_s", "median"),
         "stop loss SC, s": _by_race(losses[losses["kind"] == "sc"], "loss_s", "median"),
+        **{f"undercut net gain, stops {laps} apart, s": _by_race(first[first["laps"] == laps], "net_s", "mean")
+           for laps in range(1, undercut.MOST_LAPS + 1)},
         "lap under SC, x green": _by_race(ratios[ratios["kind"] == "sc"], "ratio", "median"),
         "lap under VSC, x green": _by_race(ratios[ratios["kind"] == "vsc"], "ratio", "median"),
         **{f"spread of the lead lap, {name}, s": _by_race(spread[spread["lap_of_sc"] == lap], "spread_s", "median")

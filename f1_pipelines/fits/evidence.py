@@ -74,8 +74,14 @@ def gather(laps: pd.DataFrame, results: pd.DataFrame, pit_stops: pd.DataFrame, c
     fits = fit_races(clean, distance)
     if not fits:
         raise CannotFit(f"none of {len(distance)} races is dry with {LEAST_RACE_LAPS} clean laps or more; wanted one")
+    results = results[results["weekend"].isin(staged["weekend"].unique())]
+    if results.empty:
+        raise CannotFit(f"no results of the {len(distance)} races with laps; load race_results for them")
     losses = known_stops(stops.stop_losses(staged), pit_stops)
     found = overtaking.pairs(staged, fits)
+    if found.empty:
+        raise CannotFit(f"no car follows another in {len(distance)} races: session_time_s is missing in their laps; "
+                        "wanted the time of day of each lap's end")
     starts = incidents.first_laps(staged, results)
     rest = incidents.residuals(clean, fits)
     ratios = neutral.lap_ratios(staged)
@@ -92,7 +98,7 @@ def gather(laps: pd.DataFrame, results: pd.DataFrame, pit_stops: pd.DataFrame, c
         staged, fits, values[["weekend", "season", "circuit", "quantity", "value", "se", "n"]],
         found, overtaking.fit_pass_rule(found, circuit),
         neutral.periods(neutral.status_by_race(staged, distance)),
-        incidents.retirements(results[results["weekend"].isin(staged["weekend"].unique())]), losses, circuit,
+        incidents.retirements(results), losses, circuit,
         distance, order, max(distance, key=lambda weekend: order[weekend]))
 
 

@@ -20,6 +20,9 @@ NEEDED = ("weekend", "driver", "lap", "lap_time_s", "compound", "tyre_age_laps",
           "is_pit_in", "is_pit_out", "is_accurate", "session_time_s")
 
 
+OLDEST_SET = 90  # laps: the longest race has 78; a set said to be older is a fault of the feed
+
+
 class CannotFit(ValueError):
     """Laps that hold nothing to fit; one sentence: what came, what was wanted."""
 
@@ -74,7 +77,8 @@ def _add_status(plain: pd.DataFrame, digits: pd.Series) -> None:
 def _age(plain: pd.DataFrame) -> pd.Series:
     """Laps on the set when the lap began; where its past is unknown it counts as new."""
     in_stint = plain.groupby([*CAR, "stint"]).cumcount().where(plain["stint"].notna()).astype(float)
-    return (plain["tyre_age_laps"] - 1.0).clip(lower=0).fillna(in_stint)
+    told = plain["tyre_age_laps"].where(plain["tyre_age_laps"] <= OLDEST_SET)
+    return (told - 1.0).clip(lower=0).fillna(in_stint)
 
 
 def _add_burden(plain: pd.DataFrame) -> None:

@@ -47,7 +47,8 @@ def lap_draws(engine: EngineParameters, seeds: np.ndarray, first: int, last: int
         out["needed_s"][part] = intercept + noise.logistic(u[1]) * (engine.pass_chance / b)
         out["hazard_u"][part], out["puncture_u"][part] = u[3], u[4]
         out["cliff_factor"][part] = 1.0 + engine.cliff_spread * (2.0 * u[5] - 1.0)
-        follow = noise.uniforms(seeds, lap[part], queue, (noise.SLOT,))[0]
+        # A following distance lasts: drawn anew each lap, every car would drift to the largest of its draws.
+        follow = noise.uniforms(seeds, lap[part] // engine.follow_laps, queue, (noise.SLOT,))[0]
         follow = engine.follow_gap_min_s + (engine.follow_gap_max_s - engine.follow_gap_min_s) * follow
         out["follow_s"][part] = np.cumsum(follow, axis=2)  # adds one place after the other: the same bits in any batch
     # What carries over from the two laps before, a mistake not in full.

@@ -18,12 +18,14 @@ import numpy as np
 from f1_pipelines.sim import traffic
 from f1_pipelines.sim.drive import LASTING, NO_CALLS, Calls
 from f1_pipelines.sim.events import any_of, column_of, incidents, status_of_next_lap, stops
-from f1_pipelines.sim.parameters import GREEN, VSC
 from f1_pipelines.sim.race import Race, prepare
 from f1_pipelines.sim.setup import RaceSetup
 from f1_pipelines.sim.state import OUT_S, RaceState, gaps, new_state
 
-ENGINE_VERSION = 1  # raised by every change that moves a race: datasets and evaluations record it
+ENGINE_VERSION = 2  # raised by every change that moves a race: datasets and evaluations record it
+
+# Numbers as arrays of no axis: beside a small array, numpy takes twice as long for a Python number.
+ZERO, ONE, A_LAP, NOBODY, LASTING_BITS = (np.array(number) for number in (0.0, 1.0, 1, 0, LASTING))
 
 Policy = Callable[[Race, RaceState], Calls]
 
@@ -60,25 +62,28 @@ def lap_effects(race: Race, state: RaceState, drive: np.ndarray) -> tuple[dict[s
 
     Returns:
         effects by name [s], (E, N) each, `track` (circuit, car, driver and noise) first; the table of drive effects
-        (7, E, N); and what else the step needs: wear past the cliff, temperature beyond the window, weather planes.
+        (7, E, N); and what else the step needs: wear past the cliff, temperature beyond the window, weather planes,
+        each None where there is none of it.
     """
     engine, row = race.engine, race.row(state.lap + 1)
     act = race.drives.take(drive, axis=1)
     kind = state.compound + race.rows5
     tyre = race.tyres.take(kind, axis=1)
-    astray = np.maximum(np.abs(state.temp_c) - engine.temp_window_c, 0.0)
+    off_c = np.abs(state.temp_c)
+    astray = np.maximum(off_c - engine.temp_window_c, ZERO) if any_of(off_c > engine.temp_window_c) else None
     effects = {
         "track": race.lap_s[row],
         "compound": tyre[0],
         "wear": tyre[1] * state.wear_laps,
         "fuel": state.fuel_kg * race.fuel_effect,
         "mode": act[0],
-        "temperature": astray * engine.temp_loss_s_per_c,
-        "fresh": state.fresh_s,
     }
-    past = state.wear_laps - state.cliff_laps
-    past = np.maximum(np.minimum(past, engine.cliff_cap_laps), 0.0) if any_of(past > 0) else None
-    if past is not None:
+    if astray is not None:
+        effects["temperature"] = astray * engine.temp_loss_s_per_c
+    effects["fresh"] = state.fresh_s
+    past = None
+    if any_of(state.wear_laps > state.cliff_laps):
+        past = np.maximum(np.minimum(state.wear_laps - state.cliff_laps, engine.cliff_cap_laps), ZERO)
         effects["cliff"] = past * (engine.cliff_linear_s + past * engine.cliff_square_s)
     wet = None
     if race.wet or state.rain_tyres:  # slicks on a dry track: all of it is 0 s and x 1
@@ -95,16 +100,16 @@ def drive_lap(race: Race, state: RaceState, calls: Calls) -> tuple[RaceState, di
     effects, act, (past, astray, wet) = lap_effects(race, state, drive)
     free = sum_of(effects)
     saved = None
-    if calls.hold_gap is not None and any_of(calls.hold_gap >= 0):
+    if calls.hold_gap is not None and any_of(calls.hold_gap >= NOBODY):
         # No quicker than that car: the pace in hand is what is saved in tyres and fuel, up to a second's worth.
         target = column_of(race, "hold_gap", calls.hold_gap)
         held = (calls.hold_gap >= 0) & (state.out == 0).take(target)
         saved = np.where(held, np.maximum(free.take(target) - free, 0.0), 0.0)
         free = free + saved
         effects["hold_gap"] = saved
-    close = np.maximum(1.0 - state.gap_ahead_s * race.dirty_reach, 0.0)
+    close = np.maximum(ONE - state.gap_ahead_s * race.dirty_reach, ZERO)
     loss = close * race.dirty_air
-    lapped = state.elapsed_s - state.leader_s > race.circuit_s[row]
+    lapped = state.elapsed_s > state.leader_s + race.circuit_s[row]
     if any_of(lapped):
         loss = loss + race.lapped_loss * lapped
     if race.start_key is not None and lap == 1:
@@ -123,22 +128,22 @@ def drive_lap(race: Race, state: RaceState, calls: Calls) -> tuple[RaceState, di
     changed = {}
     hit = race.hazard_u[row] < hazard + other
     puncture = None if past is None else race.puncture_u[row] < past * engine.puncture_per_lap_past
+    if puncture is not None and not any_of(puncture):
+        puncture = None
     stopped = None
-    if any_of(hit) or any_of(fuel < 0) or puncture is not None:
+    if puncture is not None or any_of(hit) or any_of(fuel < ZERO):
         stopped, puncture, fuel, late = incidents(race, state, row, hit, hazard, fuel, burn, puncture)
         elapsed = elapsed + late
         parts["incident"] = late
-    called = calls.pit is not None and any_of(calls.pit >= 0)
+    called = calls.pit is not None and any_of(calls.pit >= NOBODY)
     pitting = called or (puncture is not None and any_of(puncture))
     wear, temp = state.wear_laps + wear_rate, state.temp_c + engine.temp_follow * (settle - state.temp_c)
-    age, fresh = state.age_laps + 1, state.fresh_s * engine.fresh_left
+    age, fresh = state.age_laps + A_LAP, state.fresh_s * engine.fresh_left
     if pitting:
-        changed, pit_s = stops(race, state, row, calls.pit, puncture, stopped, elapsed)
-        elapsed = elapsed + pit_s
-        parts["stop"] = pit_s
-        new = changed.pop("new_set")
-        wear, age = np.where(new, 0.0, wear), np.where(new, 0, age)
-        temp, fresh = np.where(new, engine.temp_new_c, temp), np.where(new, -race.fresh_gain, fresh)
+        changed, at, parts["stop"] = stops(race, state, row, calls.pit, puncture, stopped, elapsed)
+        elapsed = elapsed + parts["stop"]
+        for values, new in ((wear, 0.0), (age, 0), (temp, engine.temp_new_c), (fresh, race.fresh_s.take(at))):
+            values.put(at, new)  # of this lap alone: nobody else has seen these arrays
     if any_out:
         elapsed = np.where(running, elapsed, state.elapsed_s)
     if stopped is not None and any_of(stopped > 0):
@@ -155,14 +160,14 @@ def drive_lap(race: Race, state: RaceState, calls: Calls) -> tuple[RaceState, di
     after = state.after(
         lap=lap, elapsed_s=elapsed, order=order, gap_ahead_s=gap, leader_s=leader, age_laps=age, wear_laps=wear,
         temp_c=temp, fresh_s=fresh, fuel_kg=fuel, out=out, out_lap=out_lap, any_out=any_out, any_slow=any_slow,
-        drive=state.drive if calls.drive is None else calls.drive & LASTING,
+        drive=state.drive if calls.drive is None else calls.drive & LASTING_BITS,
         status=status[0], status_age=status[1], status_left=status[2], line_s=(*state.line_s, elapsed), **changed)
     if lap > race.shortest:
         after = _keep_finished(race, state, after)
     return after, parts
 
 
-def rates(race: Race, state: RaceState, act: np.ndarray, close: np.ndarray, astray: np.ndarray,
+def rates(race: Race, state: RaceState, act: np.ndarray, close: np.ndarray, astray: np.ndarray | None,
           wet: np.ndarray | None, saved: np.ndarray | None) -> tuple[np.ndarray, ...]:
     """What the lap takes out of tyres and tank, and what may go wrong in it.
 
@@ -175,7 +180,8 @@ def rates(race: Race, state: RaceState, act: np.ndarray, close: np.ndarray, astr
         wear [laps], fuel [kg], temperature the tyres tend to [C], chance of an accident, chance of another failure.
     """
     engine, from_grid = race.engine, state.lap == 0 and race.start_key is not None
-    wear_rate = act[1] * (1.0 + engine.temp_wear_per_c * astray) * race.wear_scale
+    wear_rate = act[1] if astray is None else act[1] * (ONE + engine.temp_wear_per_c * astray)
+    wear_rate = wear_rate * race.wear_scale
     burn = act[2] * race.fuel_burn
     settle = act[3] + engine.temp_dirty_air_c * close + race.heat_c
     hazard = (race.accident_first if from_grid else race.accident) * act[6]
@@ -186,13 +192,9 @@ def rates(race: Race, state: RaceState, act: np.ndarray, close: np.ndarray, astr
     if wet is not None:
         wear_rate, hazard = wear_rate * wet[1], hazard * wet[2]
     if state.any_slow:
-        status = state.status[:, None]
-        slow = status > GREEN
-        wear_rate = wear_rate * np.where(slow, np.where(status == VSC, engine.wear_vsc, engine.wear_sc), 1.0)
-        burn = burn * np.where(slow, np.where(status == VSC, engine.fuel_vsc, engine.fuel_sc), 1.0)
-        settle = np.where(slow, settle + engine.temp_slow_c * np.where(status == VSC, engine.temp_vsc, 1.0), settle)
-        hazard = np.where(slow, hazard * engine.slow_hazard, hazard)
-        other = np.where(slow, other * engine.slow_hazard, other)
+        wear_x, fuel_x, added_c, hazard_x = race.by_status.take(state.status, axis=1)[..., None]
+        wear_rate, burn, settle = wear_rate * wear_x, burn * fuel_x, settle + added_c
+        hazard, other = hazard * hazard_x, other * hazard_x
     return wear_rate, burn, settle, hazard, other
 
 

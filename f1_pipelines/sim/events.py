@@ -48,30 +48,49 @@ def incidents(race: Race, state: RaceState, row: int, hit: np.ndarray, hazard: n
 
 
 def stops(race: Race, state: RaceState, row: int, pit: np.ndarray | None, puncture: np.ndarray | None,
-          stopped: np.ndarray | None, elapsed: np.ndarray) -> tuple[dict[str, np.ndarray], np.ndarray]:
-    """Tyre changes at the end of the lap: what changes in the state, and the time each costs."""
+          stopped: np.ndarray | None, elapsed: np.ndarray) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]:
+    """Tyre changes at the end of the lap, worked out for the few cars that make one.
+
+    Returns:
+        what changes in the state (E, N); flat index of the cars that stop (S,); the time each stop costs [s] (E, N).
+    """
     engine = race.engine
     pit = np.full(elapsed.shape, -1) if pit is None else np.asarray(pit, dtype=np.int64)
-    if pit.max() > WET:
+    if any_of(pit > WET):
         raise BadCall(f"pit holds compound {pit.max()}; wanted -1 (stay out) to {WET} (wet).")
     if puncture is not None:
         pit = np.where(puncture & (pit < 0), _set_for(race, state, row), pit)
-    new = (pit >= 0) & (state.out == 0)
+    new = (pit >= 0) & (state.out == 0) if state.any_out else pit >= 0
     if stopped is not None:
         new = new & (stopped == 0)
-    status = state.status[:, None]
-    column = np.where((status == VSC) & (state.status_left[:, None] == 1), 4, status)
-    cost = race.stop_loss_s.take(column + race.rows5) + race.stop_s[row] * (status != RED)
+    at = new.ravel().nonzero()[0]
+    episode, first_set, compound = at // race.cars, race.rows5.take(at), pit.take(at)
+    status = state.status.take(episode)
+    if state.any_slow:
+        column = np.where((status == VSC) & (state.status_left.take(episode) == 1), 4, status)
+        cost = race.stop_loss_s.take(column + first_set) + race.stop_s[row].take(at) * (status != RED)
+    else:
+        cost = race.stop_loss_s.take(first_set) + race.stop_s[row].take(at)
     if race.mate is not None:
-        theirs, own = elapsed.take(race.mate), elapsed
-        wait = engine.double_stack_s + race.standstill - (own - theirs)
-        second = new & new.take(race.mate) & (own > theirs) & (status != RED)
+        mate = race.mate.take(at)
+        theirs, own = elapsed.take(mate), elapsed.take(at)
+        wait = engine.double_stack_s + race.standstill.take(episode) - (own - theirs)
+        second = new.take(mate) & (own > theirs) & (status != RED)
         cost = cost + np.where(second, np.maximum(wait, 0.0), 0.0)
-    compound = np.where(new, pit, state.compound)
-    cliff = race.tyres[2].take(compound + race.rows5) * race.cliff_factor[row]
-    changes = {"new_set": new, "compound": compound, "cliff_laps": np.where(new, cliff, state.cliff_laps),
-               "used": state.used | (1 << compound), "stops": state.stops + new, "rain_tyres": any_of(compound > HARD)}
-    return changes, np.where(new, cost, 0.0)
+    cliff = race.tyres[2].take(compound + first_set) * race.cliff_factor[row].take(at)
+    changes = {"compound": with_values(state.compound, at, compound),
+               "cliff_laps": with_values(state.cliff_laps, at, cliff),
+               "used": with_values(state.used, at, state.used.take(at) | (1 << compound)),
+               "stops": with_values(state.stops, at, state.stops.take(at) + 1)}
+    changes["rain_tyres"] = any_of(changes["compound"] > HARD)
+    return changes, at, with_values(np.zeros(elapsed.shape), at, cost)
+
+
+def with_values(array: np.ndarray, at: np.ndarray, values: np.ndarray | float) -> np.ndarray:
+    """A copy with these values at flat indices: a quarter of what `np.where` takes."""
+    array = array.copy()
+    array.put(at, values)
+    return array
 
 
 def _set_for(race: Race, state: RaceState, row: int) -> np.ndarray:

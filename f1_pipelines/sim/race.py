@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from f1_pipelines.sim import noise, weather
+from f1_pipelines.sim import lookups, noise, weather
 from f1_pipelines.sim.draws import lap_draws, start_scatter, status_tables, status_trace
 from f1_pipelines.sim.drive import DRIVE_TABLE
-from f1_pipelines.sim.parameters import GREEN, SLICES, EngineParameters
+from f1_pipelines.sim.parameters import GREEN, MEDIUM, SLICES, EngineParameters
+from f1_pipelines.sim.priors import REFERENCE_AGE_LAPS
 from f1_pipelines.sim.setup import RaceSetup, check_setup
 
 
@@ -28,13 +29,14 @@ class Race:
     first: int  # laps already driven when the tables begin
     race_laps: np.ndarray  # (E,)
     shortest: int
-    rows: np.ndarray  # (E, 1) flat index of each episode's first car
-    rows5: np.ndarray  # (E, 1) flat index of each episode's first compound
+    rows: np.ndarray  # (E, N) flat index of each episode's first car
+    rows5: np.ndarray  # (E, N) flat index of each episode's first compound
     places: np.ndarray  # (1, N) 0 .. N - 1
     grid_order: np.ndarray  # (E, N) flat car index by place before the start
     start_key: np.ndarray | None  # (E, N) order through lap 1 by car; None: joined under way
     lap_s: np.ndarray  # (L, E, N) circuit, trend, car, driver and noise
     circuit_s: np.ndarray  # (L, E, 1) circuit and trend, of which lap_s is made
+    neutral_s: np.ndarray  # (L, E, 1) green lap of a median car on used mediums, without its fuel
     noise_s: np.ndarray  # (L, E, N)
     unseen_s: np.ndarray  # (L, E, N) part of the noise that gives nobody a chance to pass, negative
     needed_s: np.ndarray  # (L, E, N) advantage needed to pass with no gap
@@ -55,24 +57,27 @@ class Race:
     status_factors: np.ndarray | None  # (E, 4)
     stop_loss_s: np.ndarray  # (E * 5) green, VSC, SC, red, VSC that ends
     standstill: np.ndarray  # (E, 1) s, part of the loss
-    gap_ratio: np.ndarray  # (E, 1) s of advantage that a second of gap asks for
-    fuel_effect: np.ndarray  # (E, 1) s/kg
-    fuel_burn: np.ndarray  # (E, 1) kg/lap
-    dirty_air: np.ndarray  # (E, 1) s
-    dirty_reach: np.ndarray  # (E, 1) 1/s
+    # The same for all cars of an episode, written out for each: numpy takes a third of the time for equal shapes.
+    gap_ratio: np.ndarray  # (E, N) s of advantage that a second of gap asks for
+    fuel_effect: np.ndarray  # (E, N) s/kg
+    fuel_burn: np.ndarray  # (E, N) kg/lap
+    dirty_air: np.ndarray  # (E, N) s
+    dirty_reach: np.ndarray  # (E, N) 1/s
+    wear_scale: np.ndarray  # (E, N)
+    heat_c: np.ndarray  # (E, N)
     lapped_loss: np.ndarray  # (E, 1) s/lap
-    fresh_gain: np.ndarray  # (E, 1) s
+    fresh_s: np.ndarray  # (E, N) s that a new set is slower than its line, negative
     first_lap_loss: np.ndarray  # (E, 1) s
-    slow_ratio: np.ndarray  # (6, E, 1) VSC, VSC last, SC leader first, SC leader, SC catching first, SC catching
+    slow_ratio: np.ndarray  # (2 K, E, 1) x green lap: VSC, its end, SC by lap; leader, then others
+    by_status: np.ndarray  # (4, 4) of green, VSC, SC and red: x wear, x fuel, C added to the tyres, x hazards
     accident: np.ndarray  # (E, N) chance per lap after the first
     accident_first: np.ndarray  # (E, N)
     mechanical: np.ndarray  # (E, N) chance per lap of a mechanical failure
     other: np.ndarray  # (E, N) the same, and of debris in a tyre
-    wear_scale: np.ndarray  # (E, 1)
-    heat_c: np.ndarray  # (E, 1)
     mate: np.ndarray | None  # (E, N) flat index of the team mate, itself without one
     drives: np.ndarray  # (7, 256)
-    engine: EngineParameters
+    pass_cost_s: np.ndarray  # (2 N - 1,) s by places gained in a lap, those lost counted from the end
+    engine: EngineParameters  # as arrays of no axis: twice as quick as floats beside an array
 
     def row(self, lap: int) -> int:
         """Row of a lap in the tables by lap."""
@@ -94,7 +99,9 @@ def prepare(setup: RaceSetup, first: int = 0) -> Race:
         return values[:, SLICES[name]]
 
     def per_car(value: Any, dtype: type = float) -> np.ndarray:
-        return np.zeros((E, N), dtype=dtype) + np.asarray(value, dtype=dtype)
+        wide = np.empty((E, N), dtype=dtype)
+        wide[:] = value
+        return wide
 
     def per_episode(value: Any, dtype: type = float) -> np.ndarray:
         return np.zeros(E, dtype=dtype) + np.asarray(value, dtype=dtype)
@@ -104,7 +111,7 @@ def prepare(setup: RaceSetup, first: int = 0) -> Race:
     numbers = per_car(np.arange(1, N + 1) if setup.car_numbers is None else setup.car_numbers, np.int64)
     grid = per_car(np.arange(1, N + 1) if setup.grid is None else setup.grid)
     check_setup(setup, race_laps, numbers, grid, first)
-    rows = np.arange(E)[:, None] * N
+    rows = per_car(np.arange(E)[:, None] * N, np.int64)
     lap = np.arange(first + 1, laps + 1)
     draws = lap_draws(engine, seeds, first, laps, numbers, circuit)
     wet = setup.rain is not None or bool(np.any(setup.start_wetness))
@@ -116,9 +123,10 @@ def prepare(setup: RaceSetup, first: int = 0) -> Race:
         wetness = np.zeros((len(lap), E))
     by_tyre = weather.by_tyre(wetness if wet else wetness[:1], circuit("base_lap_s"))
     half = 0.5 * circuit("race_laps")
-    # The base lap is that of a Grand Prix at half distance: half its fuel on board, half its trend behind.
+    # The base lap is that of a Grand Prix at half distance: half its trend behind, and the fuel on board with which a
+    # car begins that lap. The grid has half a lap's more than the distance takes.
     circuit_s = (circuit("base_lap_s") + (lap[:, None, None] - half) * circuit("track_trend_s_per_lap")
-                 - half * circuit("fuel_burn_kg_per_lap") * circuit("fuel_effect_s_per_kg"))
+                 - (half + 1.5) * circuit("fuel_burn_kg_per_lap") * circuit("fuel_effect_s_per_kg"))
     spread = (circuit("race_laps")[:, 0] - 1.0).clip(1.0)[:, None]
     later = (circuit("accident_per_race") - engine.accident_first_lap).clip(0.0) / spread
     scale = per_car(setup.accident_scale)
@@ -134,10 +142,13 @@ def prepare(setup: RaceSetup, first: int = 0) -> Race:
     order = (grid if gaps is None else gaps).argsort(axis=1, kind="stable") + rows
     return Race(
         setup=setup, episodes=E, cars=N, laps=laps, first=first, race_laps=race_laps, shortest=int(race_laps.min()),
-        rows=rows, rows5=np.arange(E)[:, None] * 5, places=np.arange(N)[None], grid_order=order,
+        rows=rows, rows5=per_car(np.arange(E)[:, None] * 5, np.int64), places=np.arange(N)[None], grid_order=order,
         start_key=None if first or gaps is not None else grid + start_scatter(seeds, numbers, circuit),
         lap_s=draws["noise_s"] + (circuit_s + (per_car(setup.car_pace_s) + per_car(setup.driver_pace_s))),
-        circuit_s=circuit_s, unseen_s=draws["noise_s"] * (engine.pass_lap_noise - 1.0), **draws,
+        circuit_s=circuit_s,
+        neutral_s=circuit_s + REFERENCE_AGE_LAPS * circuit("degradation_s_per_lap")[:, MEDIUM:MEDIUM + 1],
+        unseen_s=draws["noise_s"] * (engine.pass_lap_noise * lookups.openness(engine, circuit("pass_circuit")) - 1.0),
+        **draws,
         tyres=np.stack([circuit("compound_offset_s"), circuit("degradation_s_per_lap"),
                         circuit("cliff_laps")]).reshape(3, E * 5),
         wetness=wetness, wet=wet, weather=by_tyre, status=trace, event_u=event_u, eventful=eventful,
@@ -146,22 +157,17 @@ def prepare(setup: RaceSetup, first: int = 0) -> Race:
         stop_loss_s=np.concatenate([
             circuit("stop_loss_green_s"), circuit("stop_loss_vsc_s"), circuit("stop_loss_sc_s"), np.zeros((E, 1)),
             circuit("stop_loss_vsc_ending_s")], axis=1).ravel(),
-        standstill=circuit("standstill_s"), gap_ratio=circuit("pass_per_gap") / circuit("pass_per_advantage"),
-        fuel_effect=circuit("fuel_effect_s_per_kg"), fuel_burn=circuit("fuel_burn_kg_per_lap"),
-        dirty_air=circuit("dirty_air_s"), dirty_reach=1.0 / circuit("dirty_air_reach_s"),
-        lapped_loss=circuit("lapped_loss_s"), fresh_gain=circuit("fresh_tyre_gain_s"),
+        standstill=circuit("standstill_s"), gap_ratio=per_car(circuit("pass_per_gap") / circuit("pass_per_advantage")),
+        fuel_effect=per_car(circuit("fuel_effect_s_per_kg")), fuel_burn=per_car(circuit("fuel_burn_kg_per_lap")),
+        dirty_air=per_car(engine.dirty_air_share * circuit("dirty_air_s")),
+        dirty_reach=per_car(1.0 / circuit("dirty_air_reach_s")),
+        lapped_loss=circuit("lapped_loss_s"), fresh_s=per_car(-circuit("fresh_tyre_gain_s")),
         first_lap_loss=circuit("first_lap_loss_s"),
-        slow_ratio=np.stack([circuit(name) for name in (
-            "vsc_lap_ratio", "vsc_last_lap_ratio", "sc_first_leader_ratio", "sc_leader_ratio",
-            "sc_first_catch_ratio", "sc_catch_ratio")]),
+        slow_ratio=lookups.slow_ratio(engine, circuit), by_status=lookups.by_status(engine),
         accident=later * scale, accident_first=engine.accident_first_lap * scale,
         mechanical=mechanical, other=mechanical + engine.puncture_per_lap,
-        wear_scale=per_episode(setup.wear_scale)[:, None], heat_c=per_episode(setup.track_heat_c)[:, None],
-        mate=None if setup.team is None else _mates(per_car(setup.team, np.int64), rows),
-        drives=DRIVE_TABLE, engine=engine)
-
-
-def _mates(team: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Flat index of the other car of each car's team, (E, N); its own where it drives alone."""
-    same = (team[:, :, None] == team[:, None, :]) & ~np.eye(team.shape[1], dtype=bool)
-    return np.where(same.any(axis=2), same.argmax(axis=2), np.arange(team.shape[1])) + rows
+        wear_scale=per_car(per_episode(setup.wear_scale)[:, None]),
+        heat_c=per_car(per_episode(setup.track_heat_c)[:, None]),
+        mate=None if setup.team is None else lookups.mates(per_car(setup.team, np.int64), rows),
+        pass_cost_s=np.repeat([0.0, engine.passed_loss_s, engine.passer_loss_s], [1, N - 1, N - 1]),
+        drives=DRIVE_TABLE, engine=lookups.as_arrays(engine))

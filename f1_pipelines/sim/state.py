@@ -95,9 +95,9 @@ def new_state(race: Race) -> RaceState:
 
 def gaps(at_line: np.ndarray, order: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """From times by place (E, N): gap of each car to the next one in the order (E, N), the leader's time (E, 1)."""
-    behind = np.empty_like(at_line)
+    behind = at_line.copy()
+    behind[:, 1:] -= at_line[:, :-1]
     behind[:, 0] = 999.0
-    np.subtract(at_line[:, 1:], at_line[:, :-1], out=behind[:, 1:])
-    gap = np.empty_like(behind)
+    gap = np.empty(at_line.shape)
     gap.put(order, behind)
     return gap, at_line[:, :1]

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from f1_pipelines.sim.events import column_of
+from f1_pipelines.sim.events import any_of, column_of
 from f1_pipelines.sim.parameters import RED, SC, VSC
 from f1_pipelines.sim.race import Race
 from f1_pipelines.sim.state import RaceState
@@ -56,14 +56,12 @@ def racing_order(race: Race, state: RaceState, row: int, free_s: np.ndarray, los
         cand, spacing = _behind_safety_car(race, state, row, slow, cand, spacing)
         passing = passing & ~slow
     if np.count_nonzero(passing):
-        key = own.copy()
-        key[:, 1:] = np.where(passing, attack[:, 1:], own[:, 1:])
-        new = key.argsort(axis=1, kind="stable")
+        np.copyto(own[:, 1:], attack[:, 1:], where=passing)
+        new = own.argsort(axis=1, kind="stable")
         gained = race.places - new
         index = new + race.rows
         order = order.take(index)
-        cost = race.engine.passed_loss_s * (gained > 0) + race.engine.passer_loss_s * (gained < 0)
-        cand = cand.take(index) + cost
+        cand = cand.take(index) + race.pass_cost_s.take(gained)
     if let_by is not None and np.count_nonzero(let_by >= 0):
         index = _yield(race, state, order, cand, let_by)
         order, cand = order.take(index), cand.take(index)
@@ -104,15 +102,20 @@ def _yield(race: Race, state: RaceState, order: np.ndarray, cand: np.ndarray, le
 def _behind_safety_car(race: Race, state: RaceState, row: int, slow: np.ndarray, cand: np.ndarray,
                        spacing: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Neutralised episodes: everybody at one pace, and behind a safety car the field closes to a queue."""
-    engine, lap_s = race.engine, race.circuit_s[row]
-    status, left = state.status[:, None], state.status_left[:, None]
-    first, last = state.status_age[:, None] == 1, left == 1
-    vsc_whole, vsc_last, sc_first, sc_later, catch_first, catch_later = race.slow_ratio
-    leader = np.where(status == VSC, np.where(last, vsc_last, vsc_whole), np.where(first, sc_first, sc_later))
-    others = np.where(status == VSC, leader, np.where(first, catch_first, catch_later))
-    ratio = np.where((race.places == 0) | (status == RED), leader, others)
-    at_line = state.elapsed_s.take(state.order)
-    at_line = np.where(status == RED, at_line[:, :1] + engine.red_stoppage_s, at_line)
+    engine, episodes = race.engine, race.episodes
+    # A neutralised lap is so many times a green one, fuel and used tyres included: the leader's fuel serves the field.
+    lap_s = race.neutral_s[row] + race.fuel_effect * state.fuel_kg.take(state.order[:, :1])
+    status = state.status[:, None]
+    last = state.status_left[:, None] == 1
+    kinds = len(race.slow_ratio) // 2
+    kind = np.where(status == VSC, last, np.minimum(state.status_age[:, None], kinds - 2) + 1)
+    flat = kind * episodes + np.arange(episodes)[:, None]
+    ratio = race.places * 0.0 + race.slow_ratio.take(flat + kinds * episodes)
+    ratio[:, :1] = race.slow_ratio.take(flat)
+    at_line, red = state.elapsed_s.take(state.order), status == RED
+    if any_of(red):
+        ratio = np.where(red, ratio[:, :1], ratio)
+        at_line = np.where(red, at_line[:, :1] + engine.red_stoppage_s, at_line)
     gap = np.where(status == SC, np.where(last, engine.queue_gap_last_s, engine.queue_gap_s),
-                   np.where(status == RED, engine.red_gap_s, 0.0))
+                   np.where(red, engine.red_gap_s, 0.0))
     return (np.where(slow, at_line + lap_s * ratio, cand), np.where(slow, race.places * gap, spacing))

@@ -109,6 +109,21 @@ def test_wet_races_alone_teach_nothing(real):
         fit_circuits(wet, real.results, real.pit_stops, real.calendar)
 
 
+def test_without_results_or_times_of_day_it_says_what_is_missing(real):
+    one = real.laps[real.laps["weekend"] == "2023-bahrain"]
+    with pytest.raises(CannotFit, match="no results"):
+        fit_circuits(one, real.results.head(0), real.pit_stops, real.calendar)
+    with pytest.raises(CannotFit, match="session_time_s is missing"):
+        fit_circuits(one.assign(session_time_s=float("nan")), real.results, real.pit_stops, real.calendar)
+
+
+def test_a_set_of_500_laps_is_a_fault_of_the_feed(real):
+    one = real.laps[real.laps["weekend"] == "2023-bahrain"]
+    odd = one.assign(tyre_age_laps=one["tyre_age_laps"].mask(one.index % 97 == 0, 500))
+    rows = [fit_circuits(laps, real.results, real.pit_stops, real.calendar).iloc[0] for laps in (one, odd)]
+    assert rows[1]["base_lap_s"] == pytest.approx(rows[0]["base_lap_s"], abs=0.1)
+
+
 def test_a_single_race_is_enough(real):
     one = real.laps[real.laps["weekend"] == "2024-spain"]
     rows = fit_circuits(one, real.results, real.pit_stops, real.calendar)

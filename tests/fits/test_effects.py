@@ -3,7 +3,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from f1_pipelines.fits import incidents, neutral, overtaking, stops
+from f1_pipelines.fits import incidents, neutral, overtaking, stops, undercut
 from f1_pipelines.fits.evidence import known_stops, track_of
 from f1_pipelines.fits.stage import stage_laps
 from f1_pipelines.fits.wet import wet_ratios
@@ -51,6 +51,24 @@ def test_stops_under_a_neutralisation_are_cheap(real):
     green, vsc, sc = (value(real, f"stop_{kind}").median() for kind in ("green", "vsc", "sc"))
     assert green == pytest.approx(22.7, abs=0.8)
     assert vsc / green == pytest.approx(0.66, abs=0.15) and sc / green == pytest.approx(0.61, abs=0.15)
+
+
+def test_an_undercut_is_told_by_who_stops_first_and_no_wheel_nut_counts(made_up_laps, truth):
+    """Two cars, the first stops on lap 15, two laps before the other."""
+    laps = made_up_laps(truth, cars=2)
+    losses, other = stops.stop_losses(stage_laps(laps)), laps["driver"] == "driver-01"
+    assert undercut.undercuts(stage_laps(laps), losses).empty  # who is ahead has nothing to undercut
+    behind = stage_laps(laps.assign(session_time_s=laps["session_time_s"] - 18.0 * other))
+    found = undercut.undercuts(behind, losses)
+    assert found["laps"].tolist() == [2]
+    slow = losses.assign(loss_s=losses["loss_s"] + 5.0 * (losses["driver"] == "driver-01"))
+    assert undercut.undercuts(behind, slow)["net_s"].iloc[0] == pytest.approx(found["net_s"].iloc[0] - 5.0)
+
+
+def test_real_undercuts_pay_more_the_longer_the_other_waits(real):
+    found = undercut.undercuts(real.evidence.staged, real.evidence.losses).groupby("laps")["net_s"]
+    assert found.size().sum() > 100
+    assert 0.5 < found.median()[1] < found.median()[2] < found.median()[3] < 5.0
 
 
 def test_real_laps_behind_the_safety_car_are_slow(real):

@@ -9,6 +9,7 @@ from f1_pipelines.sim.drive import Calls, drive_code
 from f1_pipelines.sim.parameters import CircuitParameters, EngineParameters
 from f1_pipelines.sim.priors import circuit_prior
 from f1_pipelines.sim.race import Race
+from f1_pipelines.sim.scenarios import Entry, GrandPrix
 from f1_pipelines.sim.setup import RaceSetup
 from f1_pipelines.sim.state import RaceState
 
@@ -65,3 +66,12 @@ def busy() -> Callable[[Race, RaceState], Calls]:
                      let_by=np.where(x % 6 == 1, (x + 2) % race.cars, nobody))
 
     return policy
+
+
+@pytest.fixture(scope="session")
+def grand_prix() -> GrandPrix:
+    """A weekend of 22 cars at a quick circuit, paces a tenth apart, start tyres of half of the field known."""
+    circuit = circuit_prior("spa-francorchamps", 2026)
+    return GrandPrix("2026-belgium", circuit, circuit.race_laps, tuple(
+        Entry(f"driver-{chr(97 + k)}", k + 2, f"team-{k // 2}", k + 1, round(0.1 * (k - 10), 2), k % 3 if k % 2 else -1)
+        for k in range(22)), 0.4)

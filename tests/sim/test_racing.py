@@ -156,6 +156,48 @@ def test_a_safety_car_slows_and_bunches(quiet):
     assert behind[6].tolist() == pytest.approx([0, 0.5, 1.0, 1.5])
 
 
+def test_a_neutralised_lap_is_so_many_green_laps_of_the_same_car(quiet, quiet_circuit):
+    """Full tank or nearly empty: fuel and used tyres slow a green lap, and what the ratio multiplies is a green lap."""
+    closed = {"vsc": (12, 13, 14, 50, 51, 52), "sc": (20, 21, 22, 23, 40, 41, 42, 43)}
+    setup = quiet((0.0, 3.0), laps=57, status=trace(57, **closed))
+    laps = lap_times(setup, {31: pit(HARD, HARD)})[:, 0]
+    for lap, green, ratio in ((13, 10, quiet_circuit.vsc_lap_ratio), (51, 48, quiet_circuit.vsc_lap_ratio),
+                              (22, 18, quiet_circuit.sc_leader_ratio), (42, 38, quiet_circuit.sc_leader_ratio)):
+        assert laps[lap - 1] / laps[green - 1] == pytest.approx(ratio, abs=0.012)
+
+
+def test_cars_far_back_catch_up_more_in_every_lap_of_a_safety_car(quiet):
+    """Measured on cars more than 45 s back: x1.38, 1.22, 1.15, 1.08 of a green lap in laps 2 to 5."""
+    setup = quiet((0.0, 105.0), laps=12, status=trace(12, sc=(4, 5, 6, 7, 8, 9)))
+    laps = lap_times(setup)[:, 1]
+    ratios = laps[4:7] / laps[2]  # after that he has caught the queue
+    assert ratios == pytest.approx([1.38, 1.22, 1.15], abs=0.02)
+
+
+def test_a_car_that_is_held_up_keeps_its_distance_for_some_laps(quiet):
+    stuck = replace(CircuitParameters(), lap_scatter_s=0.0, pass_circuit=-50.0, dirty_air_s=0.0)
+    setup = quiet((0.0, 1.0), circuit=stuck, car_pace_s=np.array([0.0, -0.5]), laps=24, status=trace(24),
+                  mechanical_scale=0.0)
+    gaps = np.array([s.gap_ahead_s[0, 1] for s in run(setup, record=True)[4:]])
+    assert gaps.min() >= 0.25 and gaps.max() <= 1.3
+    changed = np.abs(np.diff(gaps)) > 1e-9
+    assert 2 <= changed.sum() <= 4  # every six laps
+
+
+def passes_per_race(circuit: str) -> float:
+    """Position changes between two laps in 60 races of equal cars that never stop, closed laps left out."""
+    setup = RaceSetup((circuit_prior(circuit),), np.arange(60), np.linspace(-0.3, 0.3, 20), race_laps=40,
+                      accident_scale=0.0, mechanical_scale=0.0, status=np.zeros((1, 40), int),
+                      engine=EngineParameters(puncture_per_lap=0.0, puncture_per_lap_past=0.0))
+    places = np.stack([s.position for s in run(setup, record=True)[2:]])
+    return float((np.diff(places, axis=0) < 0).sum() / 60)
+
+
+def test_lap_noise_opens_no_passes_where_nobody_can_pass():
+    assert passes_per_race("monaco") < 1.5
+    assert passes_per_race("monza") > 15.0
+
+
 def test_a_virtual_safety_car_slows_and_keeps_gaps(quiet):
     setup = quiet((0.0, 6.0, 20.0), status=trace(10, vsc=(3, 4)), car_pace_s=np.array([0.3, -0.3, 0.0]))
     laps, history = lap_times(setup), run(setup, record=True)

@@ -64,6 +64,17 @@ class Command:
     car: int = 0
     text: str = ""
 
+    def __post_init__(self) -> None:
+        kind = GRAMMAR.get(self.verb, "") if isinstance(self.verb, str) else ""
+        word = isinstance(kind, tuple)
+        fits = kind != "" and (self.word in kind if word else self.word == "") and (
+            type(self.car) is int and 1 <= self.car <= MAX_CAR if kind == CAR else self.car == 0) and (
+            isinstance(self.text, str) and _sayable(self.text) if kind == TEXT else self.text == "")
+        if not fits:
+            verb, *given = (_shown(str(part)) for part in (self.verb, self.word, self.car, self.text))
+            raise BadCommand(f"{verb} with word, car, text {', '.join(given)} is no command. "
+                             f"Valid: {' '.join(VERBS)}.")
+
     def __str__(self) -> str:
         """As the grammar reads it.
 
@@ -98,7 +109,7 @@ def parse(text: object) -> Command:
                          f"{_shown(text)}. Valid: {' '.join(VERBS)}.")
     line = text.strip()
     verb, _, rest = line.partition(" ")
-    verb, rest = verb.upper(), rest.strip()
+    verb, rest = verb.upper() if verb.isascii() else verb, rest.strip()
     if verb not in GRAMMAR:
         what = f"unknown command {_shown(verb)}" if verb else "an empty command"
         raise BadCommand(f"{what}. Valid: {' '.join(VERBS)}.")
@@ -109,7 +120,7 @@ def parse(text: object) -> Command:
         return Command(verb)
     if kind == TEXT:
         inner = rest[1:-1].strip() if len(rest) > 1 and rest[0] == rest[-1] == '"' else ""
-        if not inner or '"' in inner or not inner.isprintable():
+        if not _sayable(inner):
             raise BadCommand(f'{verb} takes one line of text in double quotes; got {_shown(rest)}.')
         return Command(verb, text=inner)
     if kind == CAR:
@@ -117,7 +128,7 @@ def parse(text: object) -> Command:
         if not (number.isascii() and number.isdigit() and 1 <= int(number) <= MAX_CAR):
             raise BadCommand(f"{verb} takes a car number from 1 to {MAX_CAR}; got {_shown(rest)}.")
         return Command(verb, car=int(number))
-    if rest.lower() not in kind:
+    if not rest.isascii() or rest.lower() not in kind:
         raise BadCommand(f"{verb} takes {'|'.join(kind)}; got {_shown(rest)}.")
     return Command(verb, word=rest.lower())
 
@@ -129,6 +140,11 @@ def usage() -> str:
         argument = "" if kind is None else ' "text"' if kind == TEXT else " n" if kind == CAR else " " + "|".join(kind)
         lines.append(f"{verb}{argument}: {EFFECTS[verb]}")
     return "\n".join(lines)
+
+
+def _sayable(text: str) -> bool:
+    """Whether a message is one line of text that fits into double quotes."""
+    return 0 < len(text) <= MAX_CHARS and '"' not in text and text.isprintable()
 
 
 def _shown(text: str) -> str:

@@ -1,26 +1,38 @@
-"""One sprint, seen from one pit wall: `reset(seed, family, split)` and `step(command)`."""
+"""One race, seen from one pit wall: `reset(seed, family, split)` and `step(command)`."""
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from f1_pipelines.sim.engine import step as drive
-from f1_pipelines.sim.environment import inspections
+from f1_pipelines.sim.environment.answers import NOT_UNDERSTOOD, answer_of
 from f1_pipelines.sim.environment.commands import BadCommand, Command, parse
+from f1_pipelines.sim.environment.inspections import Answer
+from f1_pipelines.sim.environment.notes import Notes
 from f1_pipelines.sim.environment.observation import Observation, observe
 from f1_pipelines.sim.environment.wall import EGO, OnTrack, Wall
-from f1_pipelines.sim.parameters import COMPOUNDS
 from f1_pipelines.sim.race import prepare
-from f1_pipelines.sim.scenarios import ENV_VERSION, Scenario, make_scenario, plans_of, setup_of
+from f1_pipelines.sim.scenarios import (
+    ENV_VERSION,
+    GRAND_PRIX,
+    BadScenario,
+    GrandPrix,
+    Scenario,
+    make_grand_prix,
+    make_scenario,
+    plans_of,
+    setup_of,
+)
 from f1_pipelines.sim.scenarios.opponents import calls_with
-from f1_pipelines.sim.scoring.claims import CAR, CLOSED, FUEL, RAIN, STOP, claims_of
 from f1_pipelines.sim.scoring.dimensions import Score
 from f1_pipelines.sim.scoring.judge import judge, potential
 from f1_pipelines.sim.state import RaceState, new_state
 
 REWARDS = ("shaped", "terminal")
+LONGEST_KEY = 60  # characters of a weekend
 
 
 class EpisodeOver(RuntimeError):
@@ -38,32 +50,57 @@ class Step:
 
 
 class RaceEnvironment:
-    """A race engineer's sprint.
+    """A race engineer's race.
 
     Observation: `Observation`, whose `text` a model reads (at most 220 tokens).
     Actions: one of 21 commands as text, or a parsed `Command`; see `commands.usage()`. Each takes one lap. What does
         not parse is counted, told in `info["error"]`, and the car stays out.
     Reward: differences of a potential, which add up to the score in [0, 1]; or, with `reward="terminal"`, nothing
         until the flag and then the score.
-    Start: the grid, before lap 1. End: the flag; DONE drives to it without further calls, so does a car that is out.
+    Start: the grid, before lap 1, of a sprint or, with a weekend and a car, of a Grand Prix. End: the flag; DONE drives
+        to it without further calls, so does a car that is out.
     Version: ENV_VERSION, in every observation and every final `info`.
     """
 
-    def __init__(self, reward: str = "shaped") -> None:
+    def __init__(self, reward: str = "shaped", weekends: Callable[[str], GrandPrix] | None = None) -> None:
+        """
+        Args:
+            reward: `shaped` or `terminal`.
+            weekends: Finds the weekend of a `grand_prix` by its key, `f1_pipelines.grand_prix.stored_weekend` for one.
+        """
         if reward not in REWARDS:
             raise ValueError(f"reward must be one of {', '.join(REWARDS)}; got {reward!r}.")
-        self._reward = reward
+        self._reward, self._weekends = reward, weekends
         self._scenario: Scenario | None = None
+        self._score: Score | None = None
+        self._history: list[RaceState] = []
 
-    def reset(self, seed: int, family: str, split: str | None = None, circuit: str | None = None) -> Observation:
-        """Begin the sprint of that family and seed; `split`, if given, must be the seed's."""
-        return self.begin(make_scenario(family, seed, split, circuit))
+    def reset(self, seed: int, family: str, split: str | None = None, circuit: str | None = None,
+              weekend: str | None = None, car: str | int | None = None) -> Observation:
+        """Begin the sprint of that family and seed; `split`, if given, must be the seed's.
+
+        A `grand_prix` wants the weekend instead, and the car we sit behind by driver id or number.
+        """
+        if family != GRAND_PRIX:
+            if weekend is not None or car is not None:
+                raise BadScenario(f"weekend and car belong to grand_prix; {str(family)[:40]} is drawn from its seed.")
+            return self.begin(make_scenario(family, seed, split, circuit))
+        if self._weekends is None or weekend is None or car is None:
+            raise BadScenario("a grand_prix is rebuilt from a weekend: RaceEnvironment(weekends=stored_weekend) of "
+                              "f1_pipelines.grand_prix, then reset(seed, 'grand_prix', weekend='2026-monaco', "
+                              "car='leclerc').")
+        if not isinstance(weekend, str) or len(weekend) > LONGEST_KEY:
+            raise BadScenario(f"a weekend reads season-slug, like 2026-monaco; got {str(weekend)[:40]!r}.")
+        if split is not None or circuit is not None:
+            raise BadScenario("a grand_prix is of no split and runs where its weekend did: no split, no circuit.")
+        return self.begin(make_grand_prix(self._weekends(weekend), car, seed))
 
     def begin(self, scenario: Scenario) -> Observation:
         """Begin a sprint that was made before."""
         self._scenario, self._plans, self._race = scenario, plans_of([scenario]), prepare(setup_of([scenario]))
         self._state: RaceState = new_state(self._race)
         self._history, self._wall, self._told, self._score = [self._state], Wall(), 0.0, None
+        self._notes = Notes()
         return self._observe()
 
     def step(self, command: str | Command) -> Step:
@@ -78,15 +115,14 @@ class RaceEnvironment:
             raise EpisodeOver(f"the race is over after {self._scenario.laps} laps: call reset(seed, family).")
         answer, info, command = self._take(command, answered=True)
         over = self._state.lap >= self._scenario.laps
-        text = "Not a command, car stays out." if "error" in info else answer.text if answer else ""
-        observation = self._observe(text, answer.facts if answer else None, over)
+        observation = self._observe(answer.text if answer else "", answer.facts if answer else None, over)
         if over:
             self._finish(info)
         info.update(command=None if command is None else str(command), env_version=ENV_VERSION)
         return Step(observation, self._pay(over), over, info)
 
     def advance(self, command: str | Command) -> tuple[float, bool]:
-        """`step` for code that looks at nothing: reward and done, no observation and no answer."""
+        """`step` for code that looks at nothing: reward and done, no observation, no answer and no notes."""
         if self._scenario is None or self._score is not None:
             raise EpisodeOver("no race is on: call reset(seed, family) first.")
         self._take(command, answered=False)
@@ -95,18 +131,19 @@ class RaceEnvironment:
             self._finish({})
         return self._pay(over), over
 
-    def _take(self, command: str | Command, answered: bool) -> tuple[inspections.Answer | None, dict[str, Any],
-                                                                     Command | None]:
+    def _take(self, command: str | Command, answered: bool) -> tuple[Answer | None, dict[str, Any], Command | None]:
         """Carry out a command: the answer, what went wrong, the command that was understood."""
         answer, info = None, {}
         try:
             command = command if isinstance(command, Command) else parse(command)
             call = self._wall.call(command, self._scenario, self._race, self._state)
-            answer = self._answer(command, call) if answered else None
+            answer = answer_of(command, self._scenario, self._race, self._state) if answered else None
+            if answer is not None:
+                self._notes.write(self._state.lap + 1, command, answer.facts)
         except BadCommand as problem:
             self._wall.illegal += 1
             call, info["error"] = self._wall.on_track(), str(problem)
-            command = None
+            command, answer = None, Answer(NOT_UNDERSTOOD, {})
         self._drive(call)
         if command is not None and command.verb == "DONE":
             self._wall.left_laps = max(self._scenario.laps - self._state.lap, 0)
@@ -148,35 +185,5 @@ class RaceEnvironment:
         return paid
 
     def _observe(self, answer: str = "", facts: dict[str, Any] | None = None, over: bool = False) -> Observation:
-        return observe(self._scenario, self._race, self._state, self._wall, answer, facts, over)
-
-    def _answer(self, command: Command, call: OnTrack) -> inspections.Answer | None:
-        """What comes back to the pit wall; asked before the lap is driven."""
-        s, race, state = self._scenario, self._race, self._state
-        if command.verb == "RECOMMEND_PIT":
-            text = f"Driver: coming in for {COMPOUNDS[call.pit]}." if call.pit >= 0 else "Driver: fine, staying out."
-            return inspections.Answer(text, {"pit": call.pit})
-        asked = {
-            "INSPECT_TYRE_DEGRADATION": lambda: inspections.tyre_life(s, race, state),
-            "INSPECT_FUEL_MARGIN": lambda: inspections.fuel_margin(s, race, state),
-            "CHECK_OPPONENT_STRATEGY": lambda: inspections.opponent(s, s.column(command.car)),
-            "REQUEST_FORECAST": lambda: inspections.forecast(s, state),
-            "ASSESS_UNDERCUT_WINDOW": lambda: inspections.undercut(s, race, state),
-            "REQUEST_INFO": lambda: inspections.information(s, command.word),
-            "ESCALATE_TO_PRINCIPAL": lambda: inspections.principal(s),
-            "RADIO_DRIVER": lambda: _heard("Driver", command.text, state.lap + 1),
-            "DRAFT_PIT_WALL": lambda: _heard("Crew", command.text, state.lap + 1),
-            "BRIEF_MEDIA": lambda: inspections.Answer("Statement is out.", {}),
-        }.get(command.verb)
-        return asked() if asked else None
-
-
-def _heard(who: str, text: str, lap: int) -> inspections.Answer:
-    """The listener repeats what he understood, so that a message that says nothing shows."""
-    names = {STOP: "stop", RAIN: "rain", CLOSED: "track closed", CAR: "car", FUEL: "fuel"}
-    heard = []
-    for claim in claims_of(text, lap):
-        words = names.get(claim.kind, "stay out")
-        words += f" {COMPOUNDS[claim.compound]}" if claim.compound is not None else ""
-        heard.append(words + (f" lap {claim.lap}" if claim.lap is not None else ""))
-    return inspections.Answer(f"{who}: copy, {', '.join(heard)}." if heard else f"{who}: say again?", {})
+        return observe(self._scenario, self._race, self._state, self._wall, answer, facts, over,
+                       notes=self._notes.latest())

@@ -14,7 +14,7 @@ import numpy as np
 from f1_pipelines.sim.environment.commands import parse
 from f1_pipelines.sim.environment.environment import RaceEnvironment, Step
 from f1_pipelines.sim.environment.observation import Observation
-from f1_pipelines.sim.environment.vector import ACTIONS, FEATURES, action_of, command_of
+from f1_pipelines.sim.environment.vector import FEATURES, WORDLESS, action_of, command_of
 from f1_pipelines.sim.parameters import COMPOUNDS
 from f1_pipelines.sim.scenarios import seeds_of
 
@@ -22,7 +22,9 @@ _LIMIT = 100.0
 
 
 class RaceEngineerEnv(gymnasium.Env[np.ndarray, int]):
-    """One sprint; actions as in `vector.ACTIONS`, observations as `vector.FEATURES`, text and typed form in `info`.
+    """One sprint; actions as in `vector.ACTIONS` but for messages (see `call`), observations as `vector.FEATURES`.
+
+    The prompt and the typed observation are in `info`.
 
     `reset(seed=...)` seeds Gymnasium's generator, which then draws a seed of the split; to race a certain sprint give
     `options={"scenario_seed": 12, "family": ...}`.
@@ -34,7 +36,7 @@ class RaceEngineerEnv(gymnasium.Env[np.ndarray, int]):
                  render_mode: str | None = None) -> None:
         self.family, self.split, self.render_mode = family, split, render_mode
         self._race, self._seeds = RaceEnvironment(reward), seeds_of(family, split, 512)
-        self.action_space = gymnasium.spaces.Discrete(len(ACTIONS))
+        self.action_space = gymnasium.spaces.Discrete(WORDLESS)
         self.observation_space = gymnasium.spaces.Box(-_LIMIT, _LIMIT, (len(FEATURES),), np.float32)
 
     def reset(self, *, seed: int | None = None,
@@ -42,12 +44,22 @@ class RaceEngineerEnv(gymnasium.Env[np.ndarray, int]):
         """Begin a sprint: `options["scenario_seed"]`, or a seed of the split drawn from Gymnasium's generator."""
         super().reset(seed=seed)
         options = options or {}
+        unknown = set(options) - {"scenario_seed", "family"}
+        if unknown:
+            raise ValueError(f"options take scenario_seed and family; got {', '.join(sorted(map(str, unknown)))[:80]}.")
         number = options.get("scenario_seed", self._seeds[int(self.np_random.integers(len(self._seeds)))])
         self._seen = self._race.reset(number, options.get("family", self.family))
         return features_of(self._seen), self._info({})
 
     def step(self, action: int | np.integer) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
-        """Call the coming lap."""
+        """Call the coming lap.
+
+        Raises:
+            ValueError: The action is none of the action space.
+        """
+        if not self.action_space.contains(action):
+            raise ValueError(f"an action is a whole number from 0 to {self.action_space.n - 1}; "
+                             f"got {str(action)[:40]!r}.")
         return self._told(self._race.step(command_of(int(action), self._race.scenario)))
 
     def call(self, text: str) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
@@ -67,7 +79,8 @@ class RaceEngineerEnv(gymnasium.Env[np.ndarray, int]):
         return features_of(self._seen), float(step.reward), step.done, False, self._info(step.info)
 
     def _info(self, info: dict[str, Any]) -> dict[str, Any]:
-        return {**info, "text": self._seen.text, "observation": self._seen, "seed": self._race.scenario.seed}
+        told = {"seed": self._race.scenario.seed} if self._seen.done else {}  # before the flag it would tell the future
+        return {**info, "text": self._seen.text, "observation": self._seen, **told}
 
 
 def features_of(o: Observation) -> np.ndarray:

@@ -4,20 +4,23 @@ Errors come from (race, question, lap): the same question in the same lap of the
 """
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from f1_pipelines.sim.drive import Calls
 from f1_pipelines.sim.engine import step
-from f1_pipelines.sim.parameters import COMPOUNDS, HARD, MEDIUM, SOFT
+from f1_pipelines.sim.parameters import COMPOUNDS, GREEN, HARD, MEDIUM, SOFT
 from f1_pipelines.sim.race import Race, prepare
 from f1_pipelines.sim.scenarios import CHARACTERS, Scenario, setup_of, without_luck
 from f1_pipelines.sim.scenarios.dice import share
 from f1_pipelines.sim.scenarios.happenings import ONSET_ERROR, PEAK_ERROR, RADAR_LAPS, Forecast
+from f1_pipelines.sim.scenarios.opponents import kind_of
 from f1_pipelines.sim.state import RaceState
 
 EGO = 0
+TOLD, TOLD_OF_MANY = 6, 4  # cars in an answer about the field
 TYRE_ERROR_LAPS, FUEL_ERROR_LAPS, UNDERCUT_ERROR_S = 0.4, 0.08, 0.8  # standard deviations, as stated
 
 
@@ -26,7 +29,7 @@ class Answer:
     """What came back: words for the engineer, the same numbers for code."""
 
     text: str
-    facts: dict[str, float | int | str]
+    facts: dict[str, Any]
 
 
 def error(scenario: Scenario, question: str, lap: int, sd: float) -> float:
@@ -35,18 +38,18 @@ def error(scenario: Scenario, question: str, lap: int, sd: float) -> float:
     return sd * 6.0**0.5 * (u - 1.0)
 
 
-def tyre_life(scenario: Scenario, race: Race, state: RaceState) -> Answer:
+def tyre_life(scenario: Scenario, race: Race, state: RaceState, row: int = 0) -> Answer:
     """Laps at race pace until our set falls off."""
-    left = (state.cliff_laps[0, EGO] - state.wear_laps[0, EGO]) / scenario.wear_scale
+    left = (state.cliff_laps[row, EGO] - state.wear_laps[row, EGO]) / scenario.wear_scale
     told = round(float(left) + error(scenario, "tyre", state.lap, TYRE_ERROR_LAPS), 1)
     return Answer(f"Set falls off in {told} laps at race pace (+-{TYRE_ERROR_LAPS})." if told > 0 else
                   f"Set is past its end by {-told} laps (+-{TYRE_ERROR_LAPS}).",
                   {"tyre_laps_left": told, "sd": TYRE_ERROR_LAPS})
 
 
-def fuel_margin(scenario: Scenario, race: Race, state: RaceState) -> Answer:
+def fuel_margin(scenario: Scenario, race: Race, state: RaceState, row: int = 0) -> Answer:
     """Laps of fuel beyond the flag, the rest driven at race pace under green."""
-    margin = state.fuel_kg[0, EGO] / race.fuel_burn[0, 0] - (scenario.laps - state.lap)
+    margin = state.fuel_kg[row, EGO] / race.fuel_burn[row, 0] - (scenario.laps - state.lap)
     told = round(float(margin) + error(scenario, "fuel", state.lap, FUEL_ERROR_LAPS), 2)
     return Answer(f"Fuel {told:+.2f} laps at the flag at race pace (+-{FUEL_ERROR_LAPS}).",
                   {"fuel_margin_laps": told, "sd": FUEL_ERROR_LAPS})
@@ -54,11 +57,11 @@ def fuel_margin(scenario: Scenario, race: Race, state: RaceState) -> Answer:
 
 def opponent(scenario: Scenario, column: int) -> Answer:
     """The plan and character of an opponent."""
-    lap, tyre = int(scenario.plan_lap[column]), int(scenario.plan_compound[column])
-    kind, number = CHARACTERS[column - 1], scenario.numbers[column]
-    plan = f"plans {COMPOUNDS[tyre]} at lap {lap}" if lap else "plans no stop"
-    return Answer(f"#{number}: {kind}, {plan}.",
-                  {"car": number, "character": kind, "plan_lap": lap, "plan_compound": tyre})
+    stops = [(int(lap), int(tyre)) for lap, tyre in zip(scenario.plan_lap[:, column], scenario.plan_compound[:, column],
+                                                        strict=True) if lap]
+    kind, number = CHARACTERS[kind_of(column)], scenario.numbers[column]
+    plan = ", ".join(f"{COMPOUNDS[tyre]} at lap {lap}" for lap, tyre in stops)
+    return Answer(f"#{number}: {kind}, plans {plan or 'no stop'}.", {"car": number, "character": kind, "plan": stops})
 
 
 def forecast_now(scenario: Scenario, lap: int) -> tuple[Forecast | None, str]:
@@ -99,19 +102,20 @@ def forecast(scenario: Scenario, state: RaceState) -> Answer:
     return Answer(f"Rain {told.chance:.0%}, {span}, {strength}.", facts)
 
 
-def undercut(scenario: Scenario, race: Race, state: RaceState) -> Answer:
+def undercut(scenario: Scenario, race: Race, state: RaceState, row: int = 0) -> Answer:
     """What stopping in this lap gains on the car ahead if he answers a lap later, and where we come out."""
     if scenario.laps - state.lap < 4:
         return Answer("Too late for an undercut.", {"undercut": "late"})
+    state = state.take(np.array([row]))
     place = state.position[0]
     target = -1 if place[EGO] == 1 else int(np.flatnonzero(place == place[EGO] - 1)[0])
-    calm = without_luck(prepare(setup_of([scenario]), first=state.lap))
-    stay = np.full((1, 6), -1)
+    calm = without_luck(prepare(setup_of([as_it_stands(scenario, state.lap)]), first=state.lap))
+    stay = np.full((1, scenario.cars), -1)
     ours, theirs = stay.copy(), stay.copy()
     ours[0, EGO] = _other(int(state.compound[0, EGO]))
     out = step(calm, state, Calls(pit=ours))
-    facts: dict[str, float | int | str] = {"rejoin": int(out.position[0, EGO])}
-    text = f"Stopping now we come out P{facts['rejoin']}"
+    facts: dict[str, Any] = {"rejoin": int(out.position[0, EGO])}
+    text = f"Stop now: out P{facts['rejoin']}"
     if target < 0:
         return Answer(text + "; nobody ahead to undercut.", facts)
     theirs[0, target] = _other(int(state.compound[0, target]))
@@ -121,7 +125,15 @@ def undercut(scenario: Scenario, race: Race, state: RaceState) -> Answer:
     gain = round(gain + error(scenario, "undercut", state.lap, UNDERCUT_ERROR_S), 1)
     number = scenario.numbers[target]
     facts.update(car=number, gain_s=gain, gap_s=round(float(gap), 1), sd=UNDERCUT_ERROR_S)
-    return Answer(f"{text}; gain on #{number} {gain:+.1f} s (+-{UNDERCUT_ERROR_S}) on a gap of {gap:.1f} s.", facts)
+    return Answer(f"{text}; gain on {number} {gain:+.1f} s (+-{UNDERCUT_ERROR_S}), gap {gap:.1f}.", facts)
+
+
+def as_it_stands(scenario: Scenario, lap: int) -> Scenario:
+    """The scenario with a future that anybody would assume: green after the coming lap, the rain as it is now."""
+    rain, status = scenario.rain.copy(), scenario.status.copy()
+    rain[lap:] = rain[lap - 1] if lap else 0.0
+    status[lap + 1:] = GREEN
+    return replace(scenario, rain=rain, status=status)
 
 
 def _other(compound: int) -> int:
@@ -132,19 +144,23 @@ def information(scenario: Scenario, topic: str) -> Answer:
     """Public facts."""
     c = scenario.circuit
     if topic == "circuit":
-        text = (f"Lap {c.base_lap_s:.1f} s; stop {c.stop_loss_green_s:.1f} s, VSC {c.stop_loss_vsc_s:.1f}, "
-                f"SC {c.stop_loss_sc_s:.1f}; a pass asks for {-(c.pass_intercept + c.pass_circuit - 2.2) / 2.4:.1f} s.")
+        text = (f"Lap {c.base_lap_s:.1f} s; stop {c.stop_loss_green_s:.0f}, VSC {c.stop_loss_vsc_s:.0f}, SC "
+                f"{c.stop_loss_sc_s:.0f}; a pass asks {-(c.pass_intercept + c.pass_circuit - 2.2) / 2.4:.1f} s.")
     elif topic == "tyres":
         wear = [slope * scenario.wear_scale for slope in c.degradation_s_per_lap]
         text = "Wear s/lap, life: " + ", ".join(f"{COMPOUNDS[k]} {wear[k]:.2f} {lasts_laps(scenario, k):.0f}"
                                                 for k in (SOFT, MEDIUM, HARD)) + " +-15%"
+        text = text.replace(" 0.", " .")
     elif topic == "rules":
-        text = ("Two dry compounds, unless the track gets wet: else disqualified." if scenario.rule else
+        text = ("Two dry compounds unless it gets wet, else disqualified." if scenario.rule else
                 "No stop is required.") + " An empty tank ends the race."
     else:
-        order = sorted(range(6), key=lambda k: scenario.practice_s[k])
-        text = "Practice: " + ", ".join(f"{scenario.numbers[k]} {scenario.practice_s[k]:+.1f}" for k in order)
-        text = text.replace("0.", ".")
+        order = sorted(range(scenario.cars), key=lambda k: scenario.practice_s[k])
+        count = TOLD if scenario.cars <= TOLD else TOLD_OF_MANY
+        first = min(max(order.index(EGO) - count // 2, 0), max(len(order) - count, 0))
+        text = "Practice" + (f" from P{first + 1}" if first else "") + ": " + " ".join(
+            f"{scenario.numbers[k]} {scenario.practice_s[k]:+.1f}" for k in order[first:first + count])
+        text = text.replace("+0.", "+.").replace("-0.", "-.")
     return Answer(text, {"topic": topic})
 
 

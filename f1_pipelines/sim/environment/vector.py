@@ -1,19 +1,23 @@
 """Many sprints stepped together, for training without text: `VectorEnvironment(scenarios)`.
 
-The same engine, opponents and rules as `RaceEnvironment`, which is the form for one race with text. An action is an
-index into `ACTIONS`: every command without text; cars are meant by their place in the sorted list of opponents'
-numbers. Questions are answered in the typed form only through `RaceEnvironment`; here they are laps on which the car
-stays out. What is void or harmful is counted for driving and stops as there.
+The same engine, opponents, answers and rules as `RaceEnvironment`, which is the form for one race with text. An action
+is an index into `ACTIONS`, all 21 commands; cars are meant by their place in the sorted list of opponents' numbers, and
+what a message says is given beside the actions. `NO_COMMAND` stands for output that does not parse: it is counted and
+the car stays out. Observations and answers are made only for the races they are asked for.
 """
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from f1_pipelines.sim.drive import MODES, RACE, TEMPS
 from f1_pipelines.sim.engine import step as drive
-from f1_pipelines.sim.environment.commands import CAR, GRAMMAR, TEXT, VERBS, Command
+from f1_pipelines.sim.environment.answers import NOT_UNDERSTOOD, answer_of
+from f1_pipelines.sim.environment.commands import CAR, GRAMMAR, TEXT, VERBS, BadCommand, Command, parse
+from f1_pipelines.sim.environment.inspections import Answer
+from f1_pipelines.sim.environment.notes import Notes
+from f1_pipelines.sim.environment.observation import Observation, observe
 from f1_pipelines.sim.environment.wall import EGO, Wall, drivers_choice
 from f1_pipelines.sim.parameters import COMPOUNDS
 from f1_pipelines.sim.race import prepare
@@ -28,17 +32,18 @@ FEATURES = ("lap_share", "laps_to_go", "vsc", "sc", "position", "gap_ahead_s", "
 
 
 def _actions() -> tuple[tuple[str, str | int], ...]:
-    """(verb, word or opponent's index) of every action."""
+    """(verb, word or opponent's index) of every action, messages last."""
     found: list[tuple[str, str | int]] = []
     for verb in VERBS:
         kind = GRAMMAR[verb]
-        if kind == TEXT:
-            continue
-        found += [(verb, k) for k in range(OPPONENTS)] if kind == CAR else [(verb, w) for w in (kind or ("",))]
-    return tuple(found)
+        if kind != TEXT:
+            found += [(verb, k) for k in range(OPPONENTS)] if kind == CAR else [(verb, w) for w in (kind or ("",))]
+    return (*found, *((verb, "") for verb in VERBS if GRAMMAR[verb] == TEXT))
 
 
 ACTIONS = _actions()
+WORDLESS = sum(GRAMMAR[verb] != TEXT for verb, _ in ACTIONS)  # actions that need no text come first
+NO_COMMAND = -1
 _VERB = np.array([VERBS.index(verb) for verb, _ in ACTIONS])
 _CAR = np.array([word if isinstance(word, int) else -1 for _, word in ACTIONS])
 
@@ -61,9 +66,15 @@ def action_of(command: Command, scenario: Scenario) -> int:
     return ACTIONS.index((command.verb, word))
 
 
-def command_of(action: int, scenario: Scenario) -> Command:
-    """The command of an index in a race."""
+def command_of(action: int, scenario: Scenario, text: str = "") -> Command:
+    """The command of an index in a race, with what a message says.
+
+    Raises:
+        BadCommand: A message without text, or with one that the grammar does not take.
+    """
     verb, word = ACTIONS[action]
+    if action >= WORDLESS:
+        return parse(f'{verb} "{text}"')
     if isinstance(word, int):
         return Command(verb, car=sorted(scenario.numbers[1:])[word])
     return Command(verb, word=word)
@@ -72,7 +83,8 @@ def command_of(action: int, scenario: Scenario) -> Command:
 class VectorEnvironment:
     """E sprints in step, until the longest is over. Arrays are (E,).
 
-    `step(actions)` returns features (E, F), rewards, done. A race that is over ignores its actions and pays nothing.
+    `step(actions, texts)` returns features (E, F), rewards, done. A race that is over ignores its actions and pays
+    nothing. `observation(row)` and `answer(row)` are what `RaceEnvironment` would show.
     Rewards are differences of the potential of `RaceEnvironment` until the flag; `scores()` then gives what the whole
     race is worth, and `last_rewards()` what is still to pay so that the rewards add up to it. To score needs the best
     race of each scenario, milliseconds each the first time: it is kept apart from stepping for that reason.
@@ -81,6 +93,8 @@ class VectorEnvironment:
     env_version = ENV_VERSION
 
     def __init__(self, scenarios: Sequence[Scenario]) -> None:
+        if any(s.weekend for s in scenarios):
+            raise ValueError("a batch holds sprints; race a grand_prix in RaceEnvironment.")
         self.scenarios = list(scenarios)
         self._plans, self._race = plans_of(scenarios), prepare(setup_of(scenarios))
         self._columns = np.array([[s.column(n) for n in sorted(s.numbers[1:])] for s in scenarios])
@@ -99,24 +113,41 @@ class VectorEnvironment:
         self._mode = np.full(count, RACE)
         self._temp, self._drs = np.zeros(count, dtype=np.int64), np.ones(count, dtype=np.int64)
         self._hold, self._handed = np.full(count, -1), np.zeros(count, dtype=np.int64)
-        self._told = np.zeros(count)
+        self._told, self._illegal = np.zeros(count), np.zeros(count, dtype=np.int64)
         self._called: list[np.ndarray] = []
+        self._said: list[dict[int, Command]] = []
         return self.features()
 
-    def step(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Call the coming lap of every race: features, rewards, done."""
-        race, state = self._race, self._state
+    def step(self, actions: np.ndarray, texts: Mapping[int, str] | None = None) -> tuple[np.ndarray, np.ndarray,
+                                                                                       np.ndarray]:
+        """Call the coming lap of every race: features, rewards, done.
+
+        Args:
+            actions: (E,) indices into `ACTIONS`, or `NO_COMMAND`.
+            texts: What each message says, by row; one that the grammar does not take is no command.
+        """
+        race, state, texts = self._race, self._state, texts or {}
         actions = np.where(self._handed > 0, _STAY, np.asarray(actions))
-        if actions.min() < 0 or actions.max() >= len(ACTIONS):
-            raise ValueError(f"actions must be 0 to {len(ACTIONS) - 1}; got {actions.min()} to {actions.max()}.")
+        if actions.min() < NO_COMMAND or actions.max() >= len(ACTIONS):
+            raise ValueError(f"actions must be {NO_COMMAND} to {len(ACTIONS) - 1}; got {actions.min()} to "
+                             f"{actions.max()}.")
+        said = {}
+        for row in np.flatnonzero(actions >= WORDLESS).tolist():
+            try:
+                said[row] = command_of(int(actions[row]), self.scenarios[row], texts.get(row, ""))
+            except BadCommand:
+                actions[row] = NO_COMMAND
+        self._said.append(said)
+        self._illegal += (actions < 0) & (state.lap < race.race_laps) & (state.out[:, EGO] == 0)
+        self._called.append(actions)
+        actions = np.where(actions < 0, _STAY, actions)
         self._handed = np.where(_DONE[actions] & (self._handed == 0), state.lap + 1, self._handed)
         pit = self._drive_calls(actions)
         let = np.where(_LET[actions], self._car(actions), -1)
         code = (self._mode + 8 * self._temp + 32 * (1 - self._drs) + 64 * _ATTACK[actions] + 128 * _DEFEND[actions])
-        self._called.append(actions)
         self._state = drive(race, state, calls_with(race, state, self._plans, pit, code, self._hold, let))
         self.history.append(self._state)
-        now = potential(race, self.history)
+        now = potential(race, self.history, self._illegal)
         reward, self._told = now - self._told, now
         return self.features(), reward, self._state.lap >= race.race_laps
 
@@ -135,6 +166,38 @@ class VectorEnvironment:
             (gap < 0).sum(axis=1) + 1, np.minimum(state.gap_ahead_s[:, EGO], 99.0), np.minimum(behind, 99.0), kinds,
             state.age_laps[:, EGO], state.stops[:, EGO], kept, wetness_now(race, state),
             self._rain[:, max(state.lap - 1, 0)], np.round(state.temp_c[:, EGO]), self._mode, self._wear])
+
+    def observation(self, row: int) -> Observation:
+        """What `RaceEnvironment` would show of that race, with the answer to its last call."""
+        scenario = self.scenarios[row]
+        wall = Wall(int(self._mode[row]), int(self._temp[row]), bool(self._drs[row]))
+        told, over = self.answer(row), self._state.lap >= scenario.laps
+        state = self.history[min(self._state.lap, scenario.laps)]
+        return observe(scenario, self._race, state, wall, told.text if told else "", told.facts if told else None,
+                       over, row, self._notes(row))
+
+    def _notes(self, row: int) -> tuple[str, ...]:
+        """What `RaceEnvironment` would have noted in that race: asked again of each lap, so for those who look only."""
+        scenario, notes = self.scenarios[row], Notes()
+        for lap, (actions, state) in enumerate(zip(self._called[:scenario.laps], self.history, strict=False), 1):
+            if (0 < self._handed[row] < lap) or state.out[row, EGO]:
+                break
+            if actions[row] != NO_COMMAND:
+                command = self._command(lap, row)
+                answer = answer_of(command, scenario, self._race, state, row)
+                if answer is not None:
+                    notes.write(lap, command, answer.facts)
+        return notes.latest()
+
+    def answer(self, row: int) -> Answer | None:
+        """What came back on the last call of that race, None for calls without an answer."""
+        scenario, lap = self.scenarios[row], self._state.lap
+        if not self._called or lap > scenario.laps or 0 < self._handed[row] < lap:
+            return None
+        action = int(self._called[-1][row])
+        if action == NO_COMMAND:
+            return Answer(NOT_UNDERSTOOD, {})
+        return answer_of(self._command(lap, row), scenario, self._race, self.history[-2], row)
 
     def scores(self) -> list[dict[str, float]]:
         """Score and dimensions of each race; all must be over."""
@@ -163,6 +226,11 @@ class VectorEnvironment:
     def _car(self, actions: np.ndarray) -> np.ndarray:
         return np.take_along_axis(self._columns, np.maximum(_CAR[actions], 0)[:, None], axis=1)[:, 0]
 
+    def _command(self, lap: int, row: int) -> Command:
+        """What was called for that lap of that race."""
+        said = self._said[lap - 1].get(row)
+        return said or command_of(int(self._called[lap - 1][row]), self.scenarios[row])
+
     def _walls(self) -> list[Wall]:
         """The logs of the pit walls, as `RaceEnvironment` would have kept them."""
         walls = []
@@ -172,11 +240,13 @@ class VectorEnvironment:
                 handed = self._handed[k]
                 if (handed and lap > handed) or self.history[lap - 1].out[k, EGO]:
                     break
-                wall.call(command_of(int(actions[k]) if not handed or lap < handed else _DONE_ACTION, scenario),
-                          scenario, self._race, self.history[lap - 1], k)
+                if actions[k] == NO_COMMAND:
+                    wall.illegal += 1
+                else:
+                    wall.call(self._command(lap, k), scenario, self._race, self.history[lap - 1], k)
             wall.left_laps = max(scenario.laps - self._handed[k], 0) if self._handed[k] else 0
             walls.append(wall)
         return walls
 
 
-_STAY, _DONE_ACTION = ACTIONS.index(("STAY_OUT", "")), ACTIONS.index(("DONE", ""))
+_STAY = ACTIONS.index(("STAY_OUT", ""))

@@ -1,6 +1,7 @@
 """What an engineer knows of a race: what he saw, was told, and can infer. Built from observations alone."""
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -10,9 +11,11 @@ from f1_pipelines.sim.environment.observation import Observation
 from f1_pipelines.sim.parameters import COMPOUNDS, CircuitParameters
 from f1_pipelines.sim.priors import circuit_prior
 from f1_pipelines.sim.scenarios import FAMILIES
+from f1_pipelines.sim.scenarios.grand_prix import FUEL_LAPS
 from f1_pipelines.sim.scenarios.happenings import Forecast
 
 FUEL_SLOW = {"green": 1.0, "vsc": 0.65, "sc": 0.5, "red": 0.5}
+Stops = list[tuple[int, int]]  # lap, compound
 WEAR_SLOW = {"green": 1.0, "vsc": 0.5, "sc": 0.25, "red": 0.25}
 
 
@@ -29,7 +32,7 @@ class Belief:
     forecast_lap: int = 0  # asked before this lap
     exact: bool = False  # the radar has seen it begin
     dry: bool = False  # no rain to come, as asked
-    plans: dict[int, tuple[str, int, int]] = field(default_factory=dict)  # number -> character, lap, compound
+    plans: dict[int, tuple[str, Stops]] = field(default_factory=dict)  # number -> character, planned stops
     rain: list[float] = field(default_factory=list)  # of the laps driven
     status: list[str] = field(default_factory=list)
     stops: int = 0
@@ -38,11 +41,11 @@ class Belief:
     closed_lap: int = 0  # when the track closed for the first time
 
     @classmethod
-    def of(cls, o: Observation) -> Belief:
-        """Before the start."""
-        base = circuit_prior(o.circuit)
+    def of(cls, o: Observation, circuits: Mapping[str, CircuitParameters] | None = None) -> Belief:
+        """Before the start; `circuits` are public parameters, for others the embedded priors hold."""
+        base = (circuits or {}).get(o.circuit) or circuit_prior(o.circuit)
         circuit = CircuitParameters(**{**vars_of(base), "compound_offset_s": (*o.offsets_s, 0.0, 0.0)})
-        low, high = FAMILIES[o.family].fuel_laps
+        low, high = FUEL_LAPS if o.weekend else FAMILIES[o.family].fuel_laps
         return cls(circuit, (low + high) / 2, (high - low) / 12**0.5, first_used={c.number: c.compound for c in o.cars},
                    wear_laps=float(o.own.age_laps), dry=o.rain_chance == 0)
 
@@ -69,7 +72,7 @@ class Belief:
             self.fuel_laps = (told * sd**-2 + self.fuel_laps * old) / (sd**-2 + old)
             self.fuel_sd = (sd**-2 + old)**-0.5
         if "character" in facts:
-            self.plans[facts["car"]] = (facts["character"], facts["plan_lap"], facts["plan_compound"])
+            self.plans[facts["car"]] = (facts["character"], facts["plan"])
         if "rain" in facts:
             self.forecast_lap, self.dry = o.lap, facts["rain"] == "none"
             self.exact = facts["rain"] == "radar"

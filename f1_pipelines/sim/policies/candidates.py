@@ -9,8 +9,10 @@ from f1_pipelines.sim.environment.observation import Observation
 from f1_pipelines.sim.parameters import COMPOUNDS, HARD, INTER, MEDIUM, SOFT, WET
 from f1_pipelines.sim.policies.belief import Belief
 from f1_pipelines.sim.policies.futures import Plan
+from f1_pipelines.sim.scenarios.happenings import Closure
 
 DRY = (SOFT, MEDIUM, HARD)
+UNLIKELY_RAIN = 0.2
 SPARE_LAPS = 0.16  # of fuel to have at the flag
 
 
@@ -19,9 +21,13 @@ def stop_plans(o: Observation, belief: Belief) -> list[Plan]:
     mode, length = fuel_mode(o, belief)
     base = {"mode": mode, "mode_laps": length, "temp": TEMPS.index(o.temp)}
     laps = list(range(o.lap, o.laps))
-    closing = o.closure[1] > 0 and o.lap <= o.closure[3] and not belief.closed_lap
+    closing = bool(_open_closures(o, belief))
     wet = not belief.dry or o.wetness > 0.05 or bool(belief.onset)
-    if wet and len(laps) > 5:
+    if o.weekend and not belief.onset and _chance(o, belief) < UNLIKELY_RAIN:
+        wet = False  # in a long race plans for two dry stops are worth more than reactions to rain that hardly comes
+    if o.weekend:
+        laps = laps[:4] + laps[4::6 if wet else 3]
+    elif wet and len(laps) > 5:
         laps = laps[:3] + laps[3::3]
     reactions = [{}] if not wet else [
         {"to_inter": into, "to_slick": out} for into in (0.12, 0.20, 0.28, 0.36, 9.0)
@@ -43,7 +49,26 @@ def stop_plans(o: Observation, belief: Belief) -> list[Plan]:
                 found.append(Plan(lap, compound, False, **base, **r))
                 if closing and lap > o.lap:
                     found.append(Plan(lap, compound, True, **base, **r))
+    if o.weekend and not wet:
+        found += _two_stops(o, base)
     return found
+
+
+def _two_stops(o: Observation, base: dict[str, int]) -> list[Plan]:
+    """Plans with a second stop, where the race is long enough for one. Coarse: the next lap looks again."""
+    first = [*range(o.lap, min(o.lap + 3, o.laps - 12)), *range(o.lap + 6, o.laps - 12, 8)]
+    return [Plan(lap, one, **base, then_lap=later, then_for=two) for lap in first
+            for later in range(lap + 9, o.laps - 3, 9) for one in DRY for two in DRY]
+
+
+def _open_closures(o: Observation, belief: Belief) -> list[Closure]:
+    """What may still close the track."""
+    return [c for c in o.closures if o.lap <= c.last and (c.often or not belief.closed_lap)]
+
+
+def _chance(o: Observation, belief: Belief) -> float:
+    """Of rain, as far as it was told."""
+    return belief.forecast.chance if belief.forecast is not None else 0.0 if belief.dry else o.rain_chance
 
 
 def _near_rain(o: Observation, belief: Belief) -> bool:
@@ -55,9 +80,9 @@ def fuel_mode(o: Observation, belief: Belief) -> tuple[int, int]:
     """Mode and laps that the tank asks for, as far as it is known."""
     ahead = o.laps - o.lap + 1
     slow = 0.0
-    kind, chance, low, high = o.closure
-    if chance and not belief.closed_lap and o.lap <= high:
-        slow = 0.6 * chance * (1.2 if kind == "sc" else 0.8)
+    for closure in _open_closures(o, belief):
+        share = min((closure.last - o.lap + 1) / (closure.last - closure.first + 1), 1.0) if closure.often else 1.0
+        slow += 0.6 * closure.chance * share * (1.2 if closure.kind == "sc" else 0.8)
     short = SPARE_LAPS - belief.fuel_laps - slow
     return (FUEL_SAVE, min(int(np.ceil(short / 0.12)), ahead)) if short > 0 else (RACE, 0)
 

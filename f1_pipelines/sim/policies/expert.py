@@ -6,21 +6,24 @@ driving.
 """
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from f1_pipelines.sim.environment.commands import STAY, Command
 from f1_pipelines.sim.environment.observation import Observation
-from f1_pipelines.sim.parameters import COMPOUNDS, HARD, INTER
+from f1_pipelines.sim.parameters import COMPOUNDS, HARD, INTER, CircuitParameters
 from f1_pipelines.sim.policies.belief import Belief, rain_now
 from f1_pipelines.sim.policies.candidates import driving_options, stop_plans
 from f1_pipelines.sim.policies.futures import Futures, Plan
 from f1_pipelines.sim.policies.policy import Decision
 from f1_pipelines.sim.policies.sampling import sample
 from f1_pipelines.sim.scenarios.dice import digest
+from f1_pipelines.sim.scenarios.scenario import MAX_LAPS
 
-FUTURES = 48
+FUTURES = 96
+RACE_FUTURES, SCREENING, SCREENED, DRIVEN = 24, 4, 6, 8  # Grand Prix: futures; of them alone; plans; for driving
 STOP_NOW_S = 0.25  # a stop must beat waiting by this much
 WORD_S = 2.5  # what it is worth to do as announced
 DRIVE_S, DRIVE_NOW_S = 0.4, 4.0  # gain of a change of driving worth a lap; worth more than a question
@@ -43,12 +46,18 @@ class Plans:
 class Expert:
     """A race engineer with a simulator."""
 
-    def __init__(self, futures: int = FUTURES) -> None:
-        self._count = futures
+    def __init__(self, futures: int = FUTURES, circuits: Mapping[str, CircuitParameters] | None = None) -> None:
+        """
+        Args:
+            futures: Sampled each lap of a sprint.
+            circuits: Public parameters of circuits; for others the embedded priors hold.
+        """
+        self._futures, self._circuits = futures, circuits
 
     def begin(self, observation: Observation) -> None:
         """A new race."""
-        self._belief = Belief.of(observation)
+        self._belief = Belief.of(observation, self._circuits)
+        self._count = min(self._futures, RACE_FUTURES) if observation.weekend else self._futures
         self._last: Observation | None = None
         self._told: set[str] = set()
         self._told_stop: tuple[int, int] | None = None
@@ -105,11 +114,13 @@ class Expert:
 
     def _stops(self, o: Observation, futures: Futures) -> Plans:
         candidates = stop_plans(o, self._belief)
+        if o.weekend:
+            candidates = _screened(futures, candidates, o.lap)
         told = futures.outcomes(candidates)
         mean, now = told.cost_s.mean(axis=1), np.where(told.stop_lap[:, 0] == o.lap, told.stop_for[:, 0], -1)
         if self._told_stop is not None and o.lap <= self._told_stop[0] + 1:
             kept = (np.abs(told.stop_lap - self._told_stop[0]) <= 1) & (told.stop_for == self._told_stop[1])
-            mean = mean - WORD_S * kept.mean(axis=1)
+            mean = mean - WORD_S * max(o.laps / MAX_LAPS, 1.0) * kept.mean(axis=1)
         top = int(mean.argmin())
         stopping, waiting = mean[now >= 0], mean[now < 0]
         wait = float(waiting.min() - stopping.min()) if len(stopping) and len(waiting) else np.inf
@@ -133,6 +144,7 @@ class Expert:
         if o.status != "green":
             return 0.0, None, ""
         options = driving_options(o, self._belief, plan)
+        futures = futures.few(DRIVEN) if o.weekend else futures
         costs = futures.outcomes([p for p, _ in options]).cost_s.mean(axis=1)
         top = int(costs.argmin())
         command = options[top][1]
@@ -214,6 +226,18 @@ class Expert:
             when = " or under a closed track" if plan.closed else ""
             return f"Stay out; the stop is planned for lap {plan.stop_lap} on {COMPOUNDS[plan.compound]}{when}."
         return "Stay out; no stop pays in the sampled futures."
+
+
+def _screened(futures: Futures, candidates: list[Plan], lap: int) -> list[Plan]:
+    """The best of each kind of plan by driving them alone, those that stop now and those that do not."""
+    cost = futures.few(SCREENING).alone().outcomes(candidates).cost_s.mean(axis=1)
+    kept: dict[tuple[int, ...], Plan] = {}
+    for k in cost.argsort(kind="stable"):
+        plan = candidates[k]
+        key = (plan.stop_lap == lap, plan.stop_lap // 4, plan.compound, plan.then_lap > 0, plan.closed)
+        if sum(old[0] == key[0] for old in kept) < SCREENED:
+            kept.setdefault(key, plan)
+    return list(kept.values())
 
 
 def _say(text: str, reason: str) -> Decision:

@@ -14,13 +14,15 @@ from f1_pipelines.sim.drive import RACE, drive_code
 from f1_pipelines.sim.engine import step
 from f1_pipelines.sim.parameters import GREEN, HARD, INTER, MEDIUM, SOFT, WET
 from f1_pipelines.sim.race import Race, prepare
-from f1_pipelines.sim.scenarios import Plans
-from f1_pipelines.sim.scenarios.opponents import TO_WET, calls_with, wetness_now
+from f1_pipelines.sim.scenarios import Plans, repeated
+from f1_pipelines.sim.scenarios.grid import alone
+from f1_pipelines.sim.scenarios.opponents import TO_WET, calls_with, lasting, wetness_now, worn_out
+from f1_pipelines.sim.scenarios.scenario import MAX_LAPS
 from f1_pipelines.sim.scoring.facts import ran_dry, tyre_loss_s
-from f1_pipelines.sim.scoring.reference import LOST_S, PLACE_S, RIVAL_S
-from f1_pipelines.sim.setup import RaceSetup
-from f1_pipelines.sim.state import RaceState
+from f1_pipelines.sim.scoring.stop_sets import LOST_S, PLACE_S, RIVAL_S
+from f1_pipelines.sim.state import RaceState, new_state
 
+OURS = ("stops", "used", "wear_laps", "cliff_laps", "temp_c", "out", "fuel_kg", "compound", "age_laps")
 DRY_S = 40.0  # what an empty tank costs beyond the time it takes: fuel and operations of the score
 
 
@@ -41,6 +43,8 @@ class Plan:
     to_wet: float = TO_WET  # wetness at which intermediates are left for wets
     attack: bool = False  # in the coming lap
     defend: bool = False
+    then_lap: int = 0  # at whose end to stop once more, 0: not
+    then_for: int = MEDIUM
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,26 +60,40 @@ class Outcomes:
 class Futures:
     """A belief turned into F races from here on."""
 
-    setup: RaceSetup
+    race: Race
     state: RaceState
     plans: Plans
     rival: np.ndarray  # (F,) column, 0 for none
     first: int
     water: float  # wetness of the last lap, as seen
 
+    def few(self, count: int) -> Futures:
+        """The first ones."""
+        of = np.arange(min(count, len(self.rival)))
+        return Futures(repeated(self.race, of), self.state.take(of), self.plans.take(of), self.rival[of], self.first,
+                       self.water)
+
+    def alone(self) -> Futures:
+        """The same with nobody else on track: quick, and blind to traffic and places."""
+        race = prepare(alone(self.race.setup), first=self.first)
+        ours = {name: getattr(self.state, name)[:, :1] for name in OURS}
+        state = new_state(race).after(**ours, status_age=self.state.status_age, any_out=bool(ours["out"].any()))
+        return Futures(race, state, self.plans.alone, np.zeros_like(self.rival), self.first, self.water)
+
     def outcomes(self, candidates: Sequence[Plan]) -> Outcomes:
         """Drive every candidate in every future."""
         count, futures = len(candidates), len(self.rival)
         of = np.tile(np.arange(futures), count)
-        race = prepare(self.setup.take(of), first=self.first)
+        race = repeated(self.race, of)
         state, plans, rival = self.state.take(of), self.plans.take(of), self.rival[of]
         ours = {name: np.repeat([getattr(c, name) for c in candidates], futures)
                 for name in Plan.__dataclass_fields__}
         loss, stop_lap, stop_for = np.zeros(len(of)), np.zeros(len(of), dtype=int), np.full(len(of), -1)
         stops_before = state.stops[:, 0]
+        length = max(race.laps / MAX_LAPS, 1.0)
         while state.lap < race.laps:
             water = wetness_now(race, state) if state.lap > self.first else np.full(len(of), self.water)
-            pit = _our_stop(race, state, ours, stops_before, water)
+            pit = _our_stop(race, state, ours, stops_before, water, plans.full)
             first = (pit >= 0) & (stop_for < 0)
             stop_lap, stop_for = np.where(first, state.lap + 1, stop_lap), np.where(first, pit, stop_for)
             ahead = state.lap - self.first
@@ -83,28 +101,31 @@ class Futures:
             drive = drive_code(mode, ours["temp"], True, ours["attack"] & (ahead == 0), ours["defend"] & (ahead == 0))
             loss += tyre_loss_s(race, state)
             after = step(race, state, calls_with(race, state, plans, pit, drive, wetness=water))
-            loss += DRY_S * ran_dry(race, state, after)
+            loss += DRY_S * length * ran_dry(race, state, after)
             state = after
         shape = (count, futures)
-        return Outcomes(cost_of(race, state, rival, loss).reshape(shape), stop_lap.reshape(shape),
+        return Outcomes(cost_of(race, state, rival, loss, length).reshape(shape), stop_lap.reshape(shape),
                         stop_for.reshape(shape))
 
 
-def cost_of(race: Race, state: RaceState, rival: np.ndarray, loss_s: np.ndarray) -> np.ndarray:
-    """A finished race in seconds, as the score will see it; about half a second for each second lost on bad tyres."""
+def cost_of(race: Race, state: RaceState, rival: np.ndarray, loss_s: np.ndarray, length: float) -> np.ndarray:
+    """A finished race in seconds, as the score will see it; about half a second for each second lost on bad tyres.
+
+    `length` of the race, in sprints: so much longer a place is worth in seconds.
+    """
     out = state.out[:, 0] > 0
     slicks = sum((state.used[:, 0] >> c) & 1 for c in (SOFT, MEDIUM, HARD))
     rule = np.broadcast_to(race.setup.two_compound_rule, (race.episodes,))
     broke = rule & (slicks < 2) & (state.used[:, 0] < 8) & ~(race.wetness > 0.1).any(axis=0)
     lost = out | broke
-    place = np.where(lost, 6, state.position[:, 0])
+    place = np.where(lost, race.cars, state.position[:, 0])
     ours = np.where(out, state.leader_s[:, 0] + 30.0, state.elapsed_s[:, 0])
     beaten = (rival > 0) & ((state.position[np.arange(len(rival)), rival] < state.position[:, 0]) | lost)
-    return ours + PLACE_S * place + RIVAL_S * beaten + LOST_S * lost + 0.4 * loss_s
+    return ours + length * (PLACE_S * place + RIVAL_S * beaten + LOST_S * lost) + 0.4 * loss_s
 
 
 def _our_stop(race: Race, state: RaceState, ours: dict[str, np.ndarray], before: np.ndarray,
-              water: np.ndarray) -> np.ndarray:
+              water: np.ndarray, full: bool) -> np.ndarray:
     """(K * F,) what we stop for in the coming lap."""
     lap, compound = state.lap + 1, state.compound[:, 0]
     left, slick = race.race_laps - lap, compound <= HARD
@@ -113,6 +134,10 @@ def _our_stop(race: Race, state: RaceState, ours: dict[str, np.ndarray], before:
     if state.any_slow:
         due = due | (open_stop & ours["closed"] & (state.status != GREEN) & (state.status_age <= 1))
     pit = np.where(due, ours["compound"], -1)
+    if full:
+        again = (state.stops[:, 0] == before + 1) & (ours["then_lap"] == lap)
+        worn, other = worn_out(race, state, left[:, None])[:, 0], lasting(race, state, left[:, None])[:, 0]
+        pit = np.where(again, ours["then_for"], np.where(worn & (pit < 0), other, pit))
     if race.wet or state.rain_tyres:
         wet_now = slick & (water >= ours["to_inter"]) & (left >= 2)
         pit = np.where(wet_now, np.where(water > TO_WET, WET, INTER), pit)

@@ -2,33 +2,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from f1_pipelines.sim.environment.environment import RaceEnvironment
 from f1_pipelines.sim.parameters import COMPOUNDS, STATUSES
-from f1_pipelines.sim.policies.expert import Expert
 from f1_pipelines.sim.policies.oracle import Oracle
 from f1_pipelines.sim.policies.policy import Policy
-from f1_pipelines.sim.policies.scripted import (
-    Checklist,
-    FixedStop,
-    InspectAll,
-    Random,
-    blind_list,
-    done,
-    keyword_radio,
-    stay_out,
-)
+from f1_pipelines.sim.policies.registry import DEGENERATE, MORTALS
 from f1_pipelines.sim.scenarios import ENV_VERSION, Scenario, make_scenario
 
-POLICIES: dict[str, Callable[[Scenario], Policy]] = {
-    "random": lambda s: Random(), "stay_out": lambda s: stay_out(), "done": lambda s: done(),
-    "keyword_radio": lambda s: keyword_radio(), "inspect_all": lambda s: InspectAll(),
-    "blind_list": lambda s: blind_list(), "fixed_stop": lambda s: FixedStop(), "checklist": lambda s: Checklist(),
-    "expert": lambda s: Expert(), "oracle": Oracle,
-}
-DEGENERATE = ("random", "stay_out", "done", "keyword_radio", "inspect_all")
+__all__ = ["DEGENERATE", "POLICIES", "Played", "UnknownPolicy", "as_text", "lap_table", "play", "played", "policy_for"]
+
+POLICIES: dict[str, Callable[[Scenario], Policy]] = {**MORTALS, "oracle": Oracle}
 
 
 class UnknownPolicy(ValueError):
@@ -37,7 +23,7 @@ class UnknownPolicy(ValueError):
 
 @dataclass(frozen=True)
 class Played:
-    """A finished race. `laps` has a row per lap and car, `decisions` one per command."""
+    """A finished race. `laps` has a row per lap and car, `decisions` one per command, `grid` car numbers from pole."""
 
     policy: str
     family: str
@@ -50,10 +36,13 @@ class Played:
     laps: list[dict[str, Any]]
     decisions: list[dict[str, Any]]
     briefing: str
+    grid: list[int]
+    weekend: str = ""  # of a Grand Prix
+    drivers: dict[int, str] = field(default_factory=dict)  # of a Grand Prix, by number
 
 
 def policy_for(name: str, scenario: Scenario) -> Policy:
-    """A fresh policy. Only the oracle looks at the scenario.
+    """A fresh policy. Only the oracle looks into the future.
 
     Raises:
         UnknownPolicy: The message names the valid ones.
@@ -86,7 +75,9 @@ def played(scenario: Scenario, player: Policy, name: str) -> Played:
             "observation": observation.text})
         observation, over, info = step.observation, step.done, step.info
     return Played(name, scenario.family, scenario.seed, scenario.split, scenario.circuit.circuit, ENV_VERSION,
-                  environment.score.as_dict(), info, lap_table(environment), decisions, observation.briefing)
+                  environment.score.as_dict(), info, lap_table(environment), decisions, observation.briefing,
+                  [scenario.numbers[column] for column in environment.history[0].position[0].argsort()],
+                  scenario.weekend, dict(zip(scenario.numbers, scenario.drivers, strict=False)))
 
 
 def lap_table(environment: RaceEnvironment) -> list[dict[str, Any]]:
@@ -111,7 +102,10 @@ def lap_table(environment: RaceEnvironment) -> list[dict[str, Any]]:
 
 def as_text(race: Played) -> str:
     """The race for a terminal: a row a lap with the order of the cars (ours in brackets), then the decisions."""
-    lines = [f"{race.family} seed {race.seed} ({race.split}), {race.circuit}, {race.policy}, env {race.env_version}",
+    ours = next(row["car"] for row in race.laps if row["ours"])
+    whose = f"{race.family} {race.weekend} {race.drivers[ours]} seed {race.seed}" if race.weekend else \
+        f"{race.family} seed {race.seed} ({race.split})"
+    lines = [f"{whose}, {race.circuit}, {race.policy}, env {race.env_version}",
              race.briefing, "", f"{'lap':>3} {'track':6}{'rain':>5}  {'tyre':10}{'lap s':>8}  order"]
     for lap in dict.fromkeys(row["lap"] for row in race.laps):
         rows = [row for row in race.laps if row["lap"] == lap]

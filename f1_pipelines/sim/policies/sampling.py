@@ -3,30 +3,26 @@ from __future__ import annotations
 
 import numpy as np
 
-from f1_pipelines.sim.environment.observation import Observation
-from f1_pipelines.sim.parameters import COMPOUNDS, GREEN, HARD, SC, STATUSES, VSC
+from f1_pipelines.sim.environment.observation import CarSeen, Observation
+from f1_pipelines.sim.parameters import COMPOUNDS, GREEN, HARD, MEDIUM, SOFT
 from f1_pipelines.sim.policies.belief import Belief, bell
 from f1_pipelines.sim.policies.futures import Futures
 from f1_pipelines.sim.race import prepare
 from f1_pipelines.sim.scenarios import CHARACTERS, Plans
-from f1_pipelines.sim.scenarios.happenings import (
-    PEAK_ERROR,
-    PEAKS,
-    SC_LENGTH,
-    VSC_LENGTH,
-    Forecast,
-    Shower,
-    rain_trace,
-)
+from f1_pipelines.sim.scenarios.happenings import CODE, PEAK_ERROR, PEAKS, Forecast, Shower, rain_trace
+from f1_pipelines.sim.scenarios.opponents import kind_of
 from f1_pipelines.sim.setup import RaceSetup
 from f1_pipelines.sim.state import new_state
+
+NEAR_CARS = 10  # of a full grid that the futures hold, ours among them
 
 
 def sample(o: Observation, belief: Belief, count: int, rng: np.random.Generator) -> Futures:
     """`count` futures that agree with what is known."""
-    first, cars = o.lap - 1, sorted(o.cars, key=lambda c: c.number != o.number)
+    first, cars = o.lap - 1, cars_that_matter(o, belief)
     numbers = np.array([c.number for c in cars])
-    order = np.stack([_columns(numbers, belief, rng) for _ in range(count)])  # (F, 6) car of each column
+    order = np.stack([_columns(numbers, belief, rng) for _ in range(count)])  # (F, N) car of each column
+    shape = order.shape
 
     def field(values: list[float | int]) -> np.ndarray:
         return np.asarray(values)[order]
@@ -34,18 +30,20 @@ def sample(o: Observation, belief: Belief, count: int, rng: np.random.Generator)
     gap = np.array([c.gap_s if c.running else 900.0 for c in cars])
     gap = gap - gap.min() + 1e-3 * np.array([c.position for c in cars])
     stops, compound = field([c.stops for c in cars]), field([COMPOUNDS.index(c.compound) for c in cars])
-    pace = field([c.practice_s for c in cars]) + rng.normal(0.0, 0.08, (count, 6))
+    pace = field([c.practice_s for c in cars]) + rng.normal(0.0, 0.08, shape)
     burn = belief.circuit.fuel_burn_kg_per_lap
-    fuel = np.full((count, 6), burn * (o.laps - first + 0.45))
+    fuel = np.full(shape, burn * (o.laps - first + 0.45))
     fuel[:, 0] = burn * (o.laps - first + belief.fuel_laps + np.clip(bell(rng, belief.fuel_sd, count), -0.3, 0.3))
     rain, status = _rain(o, belief, count, rng), _status(o, belief, count, rng)
+    place = np.array([c.position for c in cars]).argsort().argsort() + 1
     setup = RaceSetup(
         circuits=(belief.circuit,), seeds=rng.integers(0, 2**62, count), car_pace_s=pace, race_laps=o.laps,
-        car_numbers=numbers[order], grid=field([c.position for c in cars]), start_gap_s=gap[order] if first else None,
+        car_numbers=numbers[order], grid=place[order], start_gap_s=gap[order] if first else None,
         start_compound=compound, start_age_laps=field([c.age_laps for c in cars]), start_fuel_kg=fuel,
         rain=rain if rain.any() else None, status=status, accident_scale=0.0, mechanical_scale=0.0,
         wear_scale=o.wear_scale, track_heat_c=o.heat_c, two_compound_rule=o.rule)
-    state = new_state(prepare(setup, first=first))
+    race = prepare(setup, first=first)
+    state = new_state(race)
     used = (1 << compound) | (1 << field([COMPOUNDS.index(belief.first_used[c.number]) for c in cars]))
     used[:, 0] = sum(1 << COMPOUNDS.index(name) for name in o.used)
     wear = state.wear_laps.copy()
@@ -57,20 +55,43 @@ def sample(o: Observation, belief: Belief, count: int, rng: np.random.Generator)
     cliffs[:, 0], temp[:, :] = cliff, o.tyre_temp_c
     out = np.where(field([c.running for c in cars]), 0, 1)
     age = np.full(count, o.status_laps)
+    plans = _race_plans(o, belief, numbers[order], compound, used, rng) if o.weekend else \
+        _plans(o, belief, numbers[order], compound, rng)
+    if o.weekend:  # their plans are of stops to come
+        stops[:, 1:] = 0
     state = state.after(stops=stops, used=used, wear_laps=wear, cliff_laps=cliffs, temp_c=temp, out=out,
                         any_out=bool(out.any()), status_age=age)
     rival = (numbers[order] == o.rival).argmax(axis=1) if o.rival else np.zeros(count, dtype=int)
-    return Futures(setup, state, _plans(o, belief, numbers[order], compound, rng), rival, first, o.wetness)
+    return Futures(race, state, plans, rival, first, o.wetness)
+
+
+def cars_that_matter(o: Observation, belief: Belief) -> list[CarSeen]:
+    """Ours, then the others; of a full grid those we may meet: around us, and where a stop would put us."""
+    others = [c for c in o.cars if c.number != o.number]
+    if len(others) >= NEAR_CARS:
+        middle = 0.35 * belief.circuit.stop_loss_green_s
+        if o.lap == 1:  # no gaps yet: places stand for them
+            others.sort(key=lambda c: abs(c.position - o.position - 1))
+        else:
+            others.sort(key=lambda c: (not c.running, abs(c.gap_s - middle)))
+        others = sorted(others[:NEAR_CARS - 1], key=lambda c: c.position)
+    return [o.own, *others]
 
 
 def _columns(numbers: np.ndarray, belief: Belief, rng: np.random.Generator) -> np.ndarray:
-    """(6,) index of the car in each column: ours first, opponents by character, unknown ones at random."""
-    column = np.zeros(6, dtype=int)
-    known = {CHARACTERS.index(kind) + 1: int(np.flatnonzero(numbers == n)[0])
-             for n, (kind, _, _) in belief.plans.items()}
-    rest = rng.permutation([k for k in range(1, 6) if k not in known.values()]).tolist()
-    for k in range(1, 6):
-        column[k] = known[k] if k in known else rest.pop()
+    """(N,) index of the car in each column: ours first, opponents by character, unknown ones at random."""
+    column = np.zeros(len(numbers), dtype=int)
+    free = rng.permutation(np.arange(1, len(numbers))).tolist()
+    unknown = []
+    for car in range(1, len(numbers)):
+        kind = belief.plans.get(int(numbers[car]), (None,))[0]
+        fit = next((k for k in free if CHARACTERS[kind_of(k)] == kind), None)
+        if fit is None:
+            unknown.append(car)
+        else:
+            free.remove(fit)
+            column[fit] = car
+    column[free] = unknown
     return column
 
 
@@ -86,12 +107,41 @@ def _plans(o: Observation, belief: Belief, numbers: np.ndarray, compound: np.nda
     lap = np.where(stays, 0, np.clip(lap, 2, o.laps - 2)).astype(int)
     lap = np.where((lap > 0) & (lap < o.lap), rng.integers(o.lap, max(o.laps - 1, o.lap + 1), numbers.shape), lap)
     tyre = (compound % 3 + rng.integers(1, 3, numbers.shape)) % 3
-    for number, (_, told_lap, told_tyre) in belief.plans.items():
+    for number, (_, stops) in belief.plans.items():
+        told_lap, told_tyre = stops[0] if stops else (0, 0)
         lap, tyre = np.where(numbers == number, told_lap, lap), np.where(numbers == number, told_tyre, tyre)
-    gamble = np.zeros(count, dtype=int)
+    return Plans(lap[None], tyre[None], _gambles(belief, count, rng))
+
+
+def _race_plans(o: Observation, belief: Belief, numbers: np.ndarray, compound: np.ndarray, used: np.ndarray,
+                rng: np.random.Generator) -> Plans:
+    """The next stop of each opponent in a Grand Prix, before his set is worn out or for the rule; later ones follow."""
+    ages = {c.number: c.age_laps for c in o.cars}
+    life = np.array(belief.circuit.cliff_laps)
+    slick = np.minimum(compound, HARD)
+    lasts = life[slick] - np.vectorize(ages.get)(numbers)
+    to_go = o.laps - o.lap + 1
+    slicks = used & 7
+    owed = bool(o.rule) & (slicks & (slicks - 1) == 0) & (used < 8)
+    ahead = np.where(lasts < to_go, rng.uniform(0.5, 0.95, numbers.shape) * lasts,
+                     rng.uniform(0.1, 0.6, numbers.shape) * to_go)
+    lap = o.lap + np.clip(np.round(ahead), 0, max(to_go - 4, 0)).astype(int)
+    lap = np.where(((lasts < to_go) | owed) & (to_go > 4), lap, 0)
+    left = o.laps - lap
+    tyre = np.where(left < 0.9 * life[SOFT], SOFT, np.where(left < 0.95 * life[MEDIUM], MEDIUM, HARD))
+    tyre = np.where(tyre == slick, np.where(tyre == HARD, MEDIUM, HARD), tyre)
+    for number, (_, stops) in belief.plans.items():
+        told_lap, told_tyre = next(((at, c) for at, c in stops if at >= o.lap), (0, 0))
+        if told_lap:
+            lap, tyre = np.where(numbers == number, told_lap, lap), np.where(numbers == number, told_tyre, tyre)
+    return Plans(lap[None], tyre[None], _gambles(belief, len(numbers), rng), full=True)
+
+
+def _gambles(belief: Belief, count: int, rng: np.random.Generator) -> np.ndarray:
+    """(F,) lap at whose end the gamblers take intermediates, 0 for never."""
     if belief.forecast is not None and belief.forecast.chance > 0.5 and not belief.onset:
-        gamble = belief.forecast.onset_lap - rng.integers(0, 2, count)
-    return Plans(lap, tyre, gamble, np.full(count, o.rule))
+        return belief.forecast.onset_lap - rng.integers(0, 2, count)
+    return np.zeros(count, dtype=int)
 
 
 def _rain(o: Observation, belief: Belief, count: int, rng: np.random.Generator) -> np.ndarray:
@@ -112,7 +162,7 @@ def _shower(o: Observation, belief: Belief, rng: np.random.Generator) -> np.ndar
     if told is None:
         chance = o.rain_chance
         told = Forecast(chance, int(rng.integers(3, o.laps - 3)), PEAKS[rng.integers(4)],
-                        int(rng.integers(3, o.laps + 1)))
+                        int(rng.integers(3, (o.laps // 2 if o.weekend else o.laps) + 1)))
         if onset and max(belief.rain) > 0:
             told = Forecast(1.0, onset, max(belief.rain), told.length_laps)
     for _ in range(20):
@@ -137,25 +187,23 @@ def _shower(o: Observation, belief: Belief, rng: np.random.Generator) -> np.ndar
 
 def _status(o: Observation, belief: Belief, count: int, rng: np.random.Generator) -> np.ndarray:
     """(F, L) track status: what is on now goes on for a sampled while, what may come may come."""
-    status = np.full((count, o.laps), GREEN)
-    kind, chance, low, high = o.closure
-    code = SC if kind == "sc" else VSC
-    least, most = SC_LENGTH if kind == "sc" else VSC_LENGTH
-    if o.status != "green":
-        length = rng.integers(max(least, o.status_laps), most + 1, count) if most >= o.status_laps else \
-            np.full(count, o.status_laps)
-        ahead = np.arange(o.laps)[None] - (o.lap - 1)
-        on = (ahead >= 0) & (ahead < (length - o.status_laps + 1)[:, None])
-        return np.where(on, STATUSES.index(o.status), status)
-    begins = [lap for lap in range(max(low, o.lap + 1), high + 1)]
-    if not chance or belief.closed_lap or not begins:
-        return status
-    # Of the ways it could have gone, those in which nothing has come yet.
-    still = chance * len(begins) / (high - low + 1)
-    comes = rng.random(count) < still / (still + 1.0 - chance)
-    begin = rng.choice(begins, count)[:, None] - 1
-    length = rng.integers(least, most + 1, count)[:, None]
-    lap = np.arange(o.laps)[None]
-    return np.where(comes[:, None] & (lap >= begin) & (lap < begin + length), code, status)
-
-
+    status, lap = np.full((count, o.laps), GREEN), np.arange(o.laps)[None]
+    for closure in o.closures:
+        least, most = closure.lengths
+        if o.status == closure.kind:
+            length = rng.integers(max(least, o.status_laps), most + 1, count) if most >= o.status_laps else \
+                np.full(count, o.status_laps)
+            ahead = lap - (o.lap - 1)
+            on = (ahead >= 0) & (ahead < (length - o.status_laps + 1)[:, None])
+            status = np.where(on, CODE[closure.kind], status)
+        begins = range(max(closure.first, o.lap + 1), closure.last + 1)
+        if not begins or (not closure.often and belief.closed_lap):
+            continue
+        still = closure.chance * len(begins) / (closure.last - closure.first + 1)
+        # Of the ways it could have gone, those in which nothing has come yet; what comes often has no memory.
+        comes = rng.random(count) < (1.0 - np.exp(-still) if closure.often else still / (still + 1.0 - closure.chance))
+        begin = rng.choice(begins, count)[:, None] - 1
+        length = rng.integers(least, most + 1, count)[:, None]
+        on = comes[:, None] & (lap >= begin) & (lap < begin + length) & (status == GREEN)
+        status = np.where(on, CODE[closure.kind], status)
+    return status

@@ -133,7 +133,7 @@ class Random:
         kind = GRAMMAR[verb]
         if kind == CAR:
             others = [c.number for c in observation.cars if c.number != observation.number]
-            return Decision(Command(verb, car=others[self._rng.integers(5)]), "Random.")
+            return Decision(Command(verb, car=others[self._rng.integers(len(others))]), "Random.")
         if kind == TEXT:
             said = ("box this lap", "rain soon", "all fine")[self._rng.integers(3)]
             return Decision(Command(verb, text=said), "Random.")

@@ -17,9 +17,9 @@ from f1_pipelines.sim.scenarios import ENV_VERSION, FAMILIES, UNSEEN_FAMILY, mak
 from f1_pipelines.sim.scoring.dimensions import DIMENSIONS
 
 
-def table_seeds(family: str, n: int, split: str = "test") -> list[int]:
-    """The seeds a table is made of: the first `n` of the split (of a family never trained on: of that family)."""
-    return seeds_of(family, "unseen_family" if family == UNSEEN_FAMILY else split, n)
+def table_seeds(family: str, n: int, split: str = "test", skip: int = 0) -> list[int]:
+    """The seeds a table is made of: `n` of the split (of a family never trained on: of that family) after `skip`."""
+    return seeds_of(family, "unseen_family" if family == UNSEEN_FAMILY else split, skip + n)[skip:]
 
 
 def episodes(family: str, seed: int, policies: Sequence[str]) -> list[dict[str, Any]]:
@@ -36,11 +36,11 @@ def episodes(family: str, seed: int, policies: Sequence[str]) -> list[dict[str, 
 
 
 def all_episodes(n: int, policies: Sequence[str] | None = None, families: Sequence[str] | None = None,
-                 split: str = "test", workers: int = 1) -> list[dict[str, Any]]:
-    """Rows of `episodes` for `n` seeds of each family."""
+                 split: str = "test", workers: int = 1, skip: int = 0) -> list[dict[str, Any]]:
+    """Rows of `episodes` for `n` seeds of each family, the first `skip` of the split left out."""
     names, jobs = list(policies or POLICIES), []
     for family in families or FAMILIES:
-        jobs += [(family, seed, names) for seed in table_seeds(family, n, split)]
+        jobs += [(family, seed, names) for seed in table_seeds(family, n, split, skip)]
     if workers == 1:
         return [row for job in jobs for row in episodes(*job)]
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
@@ -48,13 +48,13 @@ def all_episodes(n: int, policies: Sequence[str] | None = None, families: Sequen
 
 
 def policy_table(n: int, policies: Sequence[str] | None = None, families: Sequence[str] | None = None,
-                 split: str = "test", workers: int = 1) -> list[dict[str, Any]]:
+                 split: str = "test", workers: int = 1, skip: int = 0) -> list[dict[str, Any]]:
     """Mean score and dimensions by policy and family, and over all families (`family` = `all`).
 
     Returns:
         Rows with policy, family, n, split, env_version, score, its 95 % half interval, and the six dimensions.
     """
-    return summarised(all_episodes(n, policies, families, split, workers), split)
+    return summarised(all_episodes(n, policies, families, split, workers, skip), split)
 
 
 def summarised(rows: Sequence[dict[str, Any]], split: str = "test") -> list[dict[str, Any]]:
@@ -101,12 +101,14 @@ def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description="Every policy over unseen seeds of every family.")
     parser.add_argument("--n", type=int, default=100, help="seeds of each family")
+    parser.add_argument("--skip", type=int, default=0, help="seeds of each split to leave out first")
     parser.add_argument("--workers", type=int, default=1, help="processes")
     parser.add_argument("--policies", default="", help="comma-separated; default all")
     parser.add_argument("--split", default="test")
     given = parser.parse_args()
     names = given.policies.split(",") if given.policies else None
-    print(as_text(policy_table(given.n, names, split=given.split, workers=given.workers)))
+    print(as_text(policy_table(given.n, names, split=given.split, workers=given.workers,
+                               skip=given.skip)))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,15 @@
-"""Sprints from (family, seed): what is on the grid, what will happen, what the opponents mean to do."""
-from f1_pipelines.sim.scenarios.families import CHARACTERS, FAMILIES, SPLITS, UNSEEN_FAMILY, UnknownFamily, family_of
-from f1_pipelines.sim.scenarios.grid import Plans, plans_of, setup_of, with_other_luck, without_luck
+"""Races from (family, seed), or from a weekend and a seed: what is on the grid, what will happen, who plans what."""
+from f1_pipelines.sim.scenarios.families import (
+    CHARACTERS,
+    FAMILIES,
+    GRAND_PRIX,
+    SPLITS,
+    UNSEEN_FAMILY,
+    UnknownFamily,
+    family_of,
+)
+from f1_pipelines.sim.scenarios.grand_prix import Entry, GrandPrix, make_grand_prix
+from f1_pipelines.sim.scenarios.grid import Plans, plans_of, repeated, setup_of, with_other_luck, without_luck
 from f1_pipelines.sim.scenarios.scenario import (
     ENV_VERSION,
     MAX_SEED,
@@ -12,7 +21,7 @@ from f1_pipelines.sim.scenarios.scenario import (
 )
 
 __all__ = [
-    "CHARACTERS", "ENV_VERSION", "FAMILIES", "MAX_SEED", "SPLITS", "UNSEEN_FAMILY", "BadScenario", "Plans", "Scenario",
-    "UnknownFamily", "family_of", "make_scenario", "plans_of", "seeds_of", "setup_of", "split_of", "with_other_luck",
-    "without_luck",
+    "CHARACTERS", "ENV_VERSION", "FAMILIES", "GRAND_PRIX", "MAX_SEED", "SPLITS", "UNSEEN_FAMILY", "BadScenario",
+    "Entry", "GrandPrix", "Plans", "Scenario", "UnknownFamily", "family_of", "make_grand_prix", "make_scenario",
+    "plans_of", "repeated", "seeds_of", "setup_of", "split_of", "with_other_luck", "without_luck",
 ]

@@ -26,8 +26,8 @@ def share(*parts: object) -> float:
 class Dice:
     """Draws one after the other. Order matters: a new draw in the middle moves a family and raises ENV_VERSION."""
 
-    def __init__(self, key: int) -> None:
-        self._draws = noise.uniforms(np.array([key]), np.arange(_DRAWS), np.zeros((1, 1), dtype=int), (0,)).ravel()
+    def __init__(self, key: int, draws: int = _DRAWS) -> None:
+        self._draws = noise.uniforms(np.array([key]), np.arange(draws), np.zeros((1, 1), dtype=int), (0,)).ravel()
         self._at = 0
 
     def uniform(self, low: float = 0.0, high: float = 1.0) -> float:

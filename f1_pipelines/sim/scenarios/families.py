@@ -1,5 +1,7 @@
 """The six families of sprints: what each asks of a pit wall, and the ranges its seeds are drawn from.
 
+The seventh family, `grand_prix`, is rebuilt from a weekend: see the module of that name.
+
 Wear is given as the share of the sprint that a new medium set lasts to its usual cliff; the wear scale that makes it
 so is stated in the briefing. Chances of events are what the pit wall is told, and what the draws really have.
 """
@@ -70,5 +72,5 @@ def family_of(name: object) -> Family:
     """
     if isinstance(name, str) and name in FAMILIES:
         return FAMILIES[name]
-    hint = " grand_prix is rebuilt from a weekend's data, not from a seed." if name == GRAND_PRIX else ""
+    hint = " A grand_prix needs a weekend and the car we sit behind besides the seed." if name == GRAND_PRIX else ""
     raise UnknownFamily(f"unknown family {str(name)[:40]!r}. Valid: {', '.join(FAMILIES)}.{hint}")

@@ -6,42 +6,48 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from f1_pipelines.sim.parameters import GREEN
+from f1_pipelines.sim.parameters import COMPOUNDS, GREEN
 from f1_pipelines.sim.race import Race
 from f1_pipelines.sim.scenarios.scenario import SCRATCH, Scenario
 from f1_pipelines.sim.setup import RaceSetup
 
-OURS_LASTS = np.array([0.0, 1.0, 1.0, 1.0, 1.0, 1.0])  # a car that breaks whatever is called tells nothing of a call
-
 
 @dataclass(frozen=True, eq=False)
 class Plans:
-    """What the opponents mean to do, (E, 6) unless said; column 0, ours, is not used."""
+    """What the opponents mean to do, stop by stop, (S, E, N) unless said; column 0, ours, is not used."""
 
-    lap: np.ndarray
+    lap: np.ndarray  # at whose end, 0: no such stop
     compound: np.ndarray
     gamble_lap: np.ndarray  # (E,)
-    rule: np.ndarray  # (E,)
+    full: bool = False  # Grand Prix: longer than a set lasts, so that who is worn out stops whatever he planned
 
     def take(self, episodes: np.ndarray) -> Plans:
         """These episodes, in this order."""
-        return Plans(self.lap[episodes], self.compound[episodes], self.gamble_lap[episodes], self.rule[episodes])
+        return Plans(self.lap[:, episodes], self.compound[:, episodes], self.gamble_lap[episodes], self.full)
+
+    @property
+    def alone(self) -> Plans:
+        """Without opponents."""
+        return Plans(self.lap[:, :, :1], self.compound[:, :, :1], self.gamble_lap, self.full)
 
 
 def plans_of(scenarios: Sequence[Scenario]) -> Plans:
     """The opponents' plans of a batch."""
-    return Plans(np.stack([s.plan_lap for s in scenarios]), np.stack([s.plan_compound for s in scenarios]),
-                 np.array([s.gamble_lap for s in scenarios]), np.array([s.rule for s in scenarios]))
+    lap, compound = (np.stack([getattr(s, name) for s in scenarios], axis=1) for name in ("plan_lap", "plan_compound"))
+    return Plans(lap, compound, np.array([s.gamble_lap for s in scenarios]), bool(scenarios[0].weekend))
 
 
 def setup_of(scenarios: Sequence[Scenario]) -> RaceSetup:
-    """The races of a batch. Shorter races are padded with dry green laps that nobody drives."""
+    """The races of a batch, all with as many cars. Shorter ones are padded with dry green laps that nobody drives."""
     longest = max(s.laps for s in scenarios)
     rain, status = np.zeros((len(scenarios), longest)), np.full((len(scenarios), longest), GREEN)
     for row, s in enumerate(scenarios):
         rain[row, :s.laps], status[row, :s.laps] = s.rain, s.status
     burn = np.array([s.circuit.fuel_burn_kg_per_lap for s in scenarios])[:, None]
     laps = np.array([s.laps for s in scenarios])
+    hazard = np.stack([_hazard(s) for s in scenarios])
+    # A car that breaks whatever is called tells nothing of a call.
+    mechanical = np.concatenate([0.0 * hazard[:, :1], hazard[:, 1:]], axis=1)
     return RaceSetup(
         circuits=tuple(s.circuit for s in scenarios), circuit_of=np.arange(len(scenarios)),
         seeds=np.array([s.race_seed for s in scenarios]), car_pace_s=np.stack([s.pace_s for s in scenarios]),
@@ -50,9 +56,56 @@ def setup_of(scenarios: Sequence[Scenario]) -> RaceSetup:
         start_compound=np.stack([s.compound for s in scenarios]),
         start_age_laps=np.stack([s.age_laps for s in scenarios]),
         start_fuel_kg=burn * (laps[:, None] + np.stack([s.fuel_laps for s in scenarios])),
-        rain=rain if rain.any() else None, status=status, accident_scale=SCRATCH, mechanical_scale=OURS_LASTS * SCRATCH,
+        rain=rain if rain.any() else None, status=status, accident_scale=hazard, mechanical_scale=mechanical,
+        team=np.stack([s.team for s in scenarios]) if scenarios[0].weekend else None,
         wear_scale=np.array([s.wear_scale for s in scenarios]), track_heat_c=np.array([s.heat_c for s in scenarios]),
         two_compound_rule=np.array([s.rule for s in scenarios]))
+
+
+def _hazard(scenario: Scenario) -> np.ndarray:
+    """(N,) x the hazards of a Grand Prix."""
+    others = 1.0 if scenario.weekend else SCRATCH
+    return np.array([SCRATCH] + [others] * (scenario.cars - 1))
+
+
+# Where the episodes of a table of `Race` stand: on the second of three axes, on the first of two, but for these.
+_BY_TYRE = ("tyres", "weather", "stop_loss_s")  # five numbers an episode, flat on the last axis
+_LAST = ("status", "event_u", "wetness")  # on the last axis
+_FLAT_INDEX = {"rows": "cars", "grid_order": "cars", "mate": "cars", "rows5": "tyres"}  # into (E * cars) or (E * 5)
+_SHARED = ("places", "drives", "pass_cost_s", "by_status")
+
+
+def repeated(race: Race, episodes: np.ndarray) -> Race:
+    """Those episodes of a race in that order: `prepare(setup.take(episodes))` without drawing all of it again."""
+    count, changed = len(episodes), {"setup": race.setup.take(episodes), "episodes": len(episodes)}
+    moved = (np.arange(count) - episodes)[:, None]
+    shift = {"cars": moved * race.cars, "tyres": moved * len(COMPOUNDS)}
+    for name, value in vars(race).items():
+        if not isinstance(value, np.ndarray) or name in _SHARED:
+            continue
+        if name in _BY_TYRE:
+            wide = value.reshape(*value.shape[:-1], race.episodes, len(COMPOUNDS))
+            changed[name] = wide[..., episodes, :].reshape(*value.shape[:-1], -1)
+        elif name in _LAST:
+            changed[name] = value[..., episodes]
+        elif value.ndim == 3:
+            one = race.episodes == 1  # a view: nothing is copied
+            changed[name] = np.broadcast_to(value, (len(value), count, value.shape[2])) if one else value[:, episodes]
+        else:
+            changed[name] = value[episodes]
+            if name in _FLAT_INDEX:
+                changed[name] = changed[name] + shift[_FLAT_INDEX[name]]
+    return replace(race, **changed)
+
+
+_PER_CAR = ("car_pace_s", "driver_pace_s", "car_numbers", "start_compound", "start_age_laps", "start_fuel_kg",
+            "accident_scale", "mechanical_scale")
+
+
+def alone(setup: RaceSetup) -> RaceSetup:
+    """The races with our car only: what a plan costs before traffic, at a fraction of the work."""
+    cut = {name: np.asarray(getattr(setup, name))[:, :1] for name in _PER_CAR if np.ndim(getattr(setup, name)) == 2}
+    return replace(setup, **cut, team=None, grid=None, start_gap_s=None)
 
 
 def without_luck(race: Race) -> Race:

@@ -6,6 +6,7 @@ split or an error, never another seed.
 """
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 
@@ -16,9 +17,17 @@ from f1_pipelines.sim.parameters import HARD, MEDIUM, SOFT, CircuitParameters
 from f1_pipelines.sim.priors import circuit_prior, prior_rows
 from f1_pipelines.sim.scenarios.dice import Dice, digest, share
 from f1_pipelines.sim.scenarios.families import SPLITS, UNSEEN_FAMILY, Family, family_of
-from f1_pipelines.sim.scenarios.happenings import Forecast, Shower, draw_status, draw_weather, rain_trace
+from f1_pipelines.sim.scenarios.happenings import (
+    Closure,
+    Forecast,
+    Shower,
+    closures_of,
+    draw_status,
+    draw_weather,
+    rain_trace,
+)
 
-ENV_VERSION = 1  # raised by every change that could move a result; every result carries it
+ENV_VERSION = 2  # raised by every change that could move a result; every result carries it
 MAX_SEED = 2**31 - 1
 CARS, EGO = 6, 0
 SCRATCH = 0.3  # x the hazards of a Grand Prix: a sprint decided by a broken engine teaches nothing
@@ -33,7 +42,7 @@ class BadScenario(ValueError):
 
 @dataclass(frozen=True, eq=False)
 class Scenario:
-    """A sprint, with its future. Arrays of six are by car column."""
+    """A race, with its future. Arrays of N are by car column."""
 
     family: str
     seed: int
@@ -48,8 +57,8 @@ class Scenario:
     compound: np.ndarray  # on the grid
     age_laps: np.ndarray
     fuel_laps: np.ndarray  # beyond the distance at race pace
-    plan_lap: np.ndarray  # lap whose end the opponent means to stop at, 0: no stop
-    plan_compound: np.ndarray
+    plan_lap: np.ndarray  # (S, N) lap whose end the opponent means to stop at, stop by stop, 0: no such stop
+    plan_compound: np.ndarray  # (S, N)
     gamble_lap: int  # at whose end the gambler takes intermediates, 0: never
     wear_scale: float
     heat_c: float
@@ -59,11 +68,26 @@ class Scenario:
     rain: np.ndarray  # (laps,)
     status: np.ndarray  # (laps,)
     rival: int  # number of the car to beat, 0: none
+    closures: tuple[Closure, ...]  # what may close the track, as everybody knows
+    rain_chance: float  # of a shower, as everybody knows
+    weekend: str = ""  # of a Grand Prix
+    drivers: tuple[str, ...] = ()  # of a Grand Prix, their ids by column
+    team: np.ndarray | None = None  # of a Grand Prix, (N,)
+
+    @property
+    def cars(self) -> int:
+        """How many start."""
+        return len(self.numbers)
+
+    @property
+    def length(self) -> float:
+        """In sprints: what a second is worth in a sprint takes so many in a race of this length."""
+        return max(self.laps / MAX_LAPS, 1.0)
 
     @property
     def name(self) -> str:
         """How results refer to it."""
-        return f"{self.family}/{self.seed}"
+        return f"{self.family}/{self.seed}" + (f"/{self.weekend}/{self.numbers[EGO]}" if self.weekend else "")
 
     @cached_property
     def key(self) -> int:
@@ -93,6 +117,7 @@ def split_of(family: str, seed: int) -> str:
 
 def seeds_of(family: str, split: str, count: int, start: int = 0) -> list[int]:
     """The first `count` seeds of a split from `start` on."""
+    check_seed(start)
     if split not in SPLITS or (split == "unseen_family") != (family == UNSEEN_FAMILY):
         valid = "unseen_family" if family == UNSEEN_FAMILY else ", ".join(SPLITS[:4])
         raise BadScenario(f"{family} has no split {str(split)[:40]!r}. Valid: {valid}.")
@@ -116,7 +141,8 @@ def check_seed(seed: object) -> int:
     return int(seed)
 
 
-def make_scenario(family: str, seed: int, split: str | None = None, circuit: str | None = None) -> Scenario:
+def make_scenario(family: str, seed: int, split: str | None = None, circuit: str | None = None,
+                  circuits: Mapping[str, CircuitParameters] | None = None) -> Scenario:
     """The sprint of that family and seed.
 
     Args:
@@ -124,6 +150,7 @@ def make_scenario(family: str, seed: int, split: str | None = None, circuit: str
         seed: 0 to MAX_SEED.
         split: Checked, if given: the seed must belong to it.
         circuit: Another circuit than the seed's; the scenario is then of no split (`chosen_circuit`).
+        circuits: Parameters of circuits, fitted ones for example; where a circuit is not in it, its embedded prior.
 
     Raises:
         UnknownFamily, BadScenario: What came and what is valid.
@@ -131,21 +158,22 @@ def make_scenario(family: str, seed: int, split: str | None = None, circuit: str
     kind, seed = family_of(family), check_seed(seed)
     belongs = split_of(family, seed)
     if split is not None and split != belongs:
-        near = seeds_of(family, split, 3, seed)
+        near = seeds_of(family, split, 3, min(seed, MAX_SEED - 1000))
         raise BadScenario(f"seed {seed} of {family} belongs to split {belongs}, not {split}; "
                           f"seeds of {split}: {', '.join(map(str, near))}, ... (seeds_of lists them).")
-    if circuit is not None and circuit not in prior_rows():
-        raise BadScenario(f"unknown circuit {str(circuit)[:40]!r}. Valid: {', '.join(sorted(prior_rows()))}.")
+    known = {*prior_rows(), *(circuits or ())}
+    if circuit is not None and (not isinstance(circuit, str) or circuit not in known):
+        raise BadScenario(f"unknown circuit {str(circuit)[:40]!r}. Valid: {', '.join(sorted(known))}.")
     dice = Dice(digest("scenario", ENV_VERSION, family, seed))
     unseen = dice.chance(0.2) if family == UNSEEN_FAMILY else belongs == "unseen_circuit"
     place = dice.pick(kind.unseen_circuits if unseen else kind.circuits)
-    scenario = _draw(kind, seed, belongs, circuit or place, dice)
+    place = circuit or place
+    scenario = _draw(kind, seed, belongs, (circuits or {}).get(place) or circuit_prior(place), dice)
     return scenario if circuit is None else replace(scenario, split="chosen_circuit")
 
 
-def _draw(kind: Family, seed: int, split: str, circuit: str, dice: Dice) -> Scenario:
+def _draw(kind: Family, seed: int, split: str, base: CircuitParameters, dice: Dice) -> Scenario:
     laps = dice.whole(*kind.laps)
-    base = circuit_prior(circuit)
     soft, hard = min(-0.35 + dice.bell(0.22), 0.0), 0.22 + dice.bell(0.15)  # physics 1: race sd .3 s around less
     base = replace(base, compound_offset_s=(round(soft, 2), 0.0, round(hard, 2), 0.0, 0.0))
     wear = round(base.cliff_laps[MEDIUM] / (dice.uniform(*kind.medium_lasts) * laps), 1)
@@ -154,7 +182,7 @@ def _draw(kind: Family, seed: int, split: str, circuit: str, dice: Dice) -> Scen
     sky = dice.uniform()
     heat = round(dice.uniform(17, 24)) if sky < kind.hot else -round(dice.uniform(17, 24)) if sky > 1 - kind.hot \
         else round(dice.uniform(-4, 4))
-    forecast, shower = draw_weather(dice, kind, laps)
+    forecast, shower = draw_weather(dice, kind.rain, laps, laps)
     status = draw_status(dice, kind, laps)
     pace, grid = _field(dice)
     numbers = tuple(dice.shuffled((1, 4, 10, 11, 14, 16, 18, 22, 23, 44, 55, 63, 81))[:CARS])
@@ -168,19 +196,19 @@ def _draw(kind: Family, seed: int, split: str, circuit: str, dice: Dice) -> Scen
     rivals = [car for car in range(1, CARS) if abs(grid[car] - grid[EGO]) == 1]
     return Scenario(
         family=kind.name, seed=seed, split=split, circuit=base, laps=laps,
-        race_seed=_race_seed(kind.name, seed, numbers[EGO]), numbers=numbers, pace_s=pace,
+        race_seed=lasting_seed(numbers[EGO], MAX_LAPS, kind.name, seed), numbers=numbers, pace_s=pace,
         practice_s=np.round(pace + np.array([dice.bell(PACE_ERROR_S) for _ in range(CARS)]), 1), grid=grid,
-        compound=compound, age_laps=age, fuel_laps=fuel, plan_lap=np.array([0] + [lap for lap, _ in plans]),
-        plan_compound=np.array([0] + [tyre for _, tyre in plans]), gamble_lap=gamble, wear_scale=wear,
+        compound=compound, age_laps=age, fuel_laps=fuel, plan_lap=np.array([[0] + [lap for lap, _ in plans]]),
+        plan_compound=np.array([[0] + [tyre for _, tyre in plans]]), gamble_lap=gamble, wear_scale=wear,
         heat_c=float(heat), rule=rule, forecast=forecast, shower=shower, rain=rain_trace(shower, laps), status=status,
-        rival=numbers[dice.pick(rivals)] if kind.rival else 0)
+        rival=numbers[dice.pick(rivals)] if kind.rival else 0, closures=closures_of(kind, laps), rain_chance=kind.rain)
 
 
-def _race_seed(family: str, seed: int, number: int) -> int:
-    """Key of the race's noise. One that ends our race whatever we call is passed over; to take risks stays risky."""
+def lasting_seed(number: int, laps: int, *parts: object) -> int:
+    """Key of a race's noise. One that ends our race whatever we call is passed over; to take risks stays risky."""
     for again in range(100):
-        key = digest("race", ENV_VERSION, family, seed, again)
-        u = noise.uniforms(np.array([key]), np.arange(1, MAX_LAPS + 1), np.array([[number]]), (noise.HAZARD,)).ravel()
+        key = digest("race", ENV_VERSION, *parts, again)
+        u = noise.uniforms(np.array([key]), np.arange(1, laps + 1), np.array([[number]]), (noise.HAZARD,)).ravel()
         if u[0] > FIRST_CORNER and u[1:].min() > BAD_LUCK:
             break
     return key

@@ -22,7 +22,8 @@ _RAIN = re.compile(r"\b(rain|shower|drizzle|raining)\b")
 _DRY = re.compile(r"\b(no (?:more )?(?:rain|showers?)|stays? dry|dry to the (?:end|flag)|rain is over)\b")
 _VSC = re.compile(r"\b(vsc|virtual safety car)\b")
 _SC = re.compile(r"\b(sc|safety car)\b")
-_MAYBE = re.compile(r"\b(if|may|maybe|might|could|likely|possible|chance|expect|watch)\b")
+_MAYBE = re.compile(r"\b(if|may|maybe|might|could|likely|unlikely|possible|chance|expect|watch)\b")
+_NOT = re.compile(r"\b(not|never|no|none|without|cancel|forget|ignore|\w+n['’]t|dont|wont|isnt|cannot)\b")
 _NUMBER = re.compile(r"(?:#|\bcar )(\d{1,2})\b")
 _STOPS = re.compile(r"\b(stops?|pits?|boxes|stopping|pitting|boxing|stopped|pitted|boxed)\b")
 _SIDE = re.compile(r"\b(ahead|behind)\b")
@@ -55,14 +56,14 @@ def claims_of(text: str, said: int) -> list[Claim]:
 
     >>> [(c.kind, c.lap, c.compound) for c in claims_of("Box lap 7 for hards, rain from lap 9", 5)]
     [('stop', 7, 2), ('rain', 9, None)]
-    >>> claims_of("Good job, keep it up", 5)
+    >>> claims_of("Good job, keep it up, do not box lap 7 for hards", 5)
     []
     """
     found = []
     for clause in _CLAUSE.split(re.sub(r"(\d)\.(\d)", r"\1·\2", text.lower())):
         clause = clause.replace("·", ".")
-        if _MAYBE.search(clause):
-            continue
+        if _MAYBE.search(clause) or _NOT.search(_STAY.sub("", _DRY.sub("", clause))):
+            continue  # a denial that is none of the two that are understood says nothing that could be true in time
         lap = _lap(clause, said)
         if _VSC.search(clause):
             found.append(Claim(CLOSED, said, word="vsc"))

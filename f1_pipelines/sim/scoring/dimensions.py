@@ -2,7 +2,8 @@
 
 The race is judged against what this car could have achieved in this race (the oracle's finish), the stops against the
 best stops in a race without luck, tyres and fuel by what was wasted, messages by truth and timing (`messages`), and
-operations by calls that were illegal, void or harmful and by laps nobody called. Asking is never paid.
+operations by calls that were illegal, void or harmful and by laps nobody called. Asking is never paid. Seconds are
+those of a sprint: in a Grand Prix, as many times longer, as many times more of them count as one (`Scenario.length`).
 """
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ class Facts:
     """(E,) each, of our car."""
 
     position: np.ndarray
-    time_s: np.ndarray  # over the distance; a car that did not finish: NaN
+    time_s: np.ndarray  # over the whole distance, a lapped car as if it drove on; a car that did not finish: NaN
     finished: np.ndarray  # bool, and not disqualified
     disqualified: np.ndarray  # bool
     beaten_by_rival: np.ndarray  # bool; False where there is none
@@ -32,6 +32,13 @@ class Facts:
     def one(self, episode: int) -> Facts:
         """The facts of one race as numbers."""
         return Facts(**{name: value[episode].item() for name, value in vars(self).items()})
+
+
+def joined(parts: Sequence[Facts]) -> Facts:
+    """The facts of several batches as of one."""
+    if len(parts) == 1:
+        return parts[0]
+    return Facts(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in vars(parts[0])})
 
 
 def facts_of(race: Race, history: Sequence[RaceState], rivals: np.ndarray) -> Facts:
@@ -57,8 +64,10 @@ def facts_of(race: Race, history: Sequence[RaceState], rivals: np.ndarray) -> Fa
     dry = (end.out[:, EGO] == OUT_OF_FUEL) | starved
     place, rows = result.position, np.arange(race.episodes)
     natural = history[0].fuel_kg[:, EGO] / burn - (race.race_laps - history[0].lap) + saved
+    # To the flag a lapped car has driven fewer laps: by that clock, losing a lap would gain a minute.
+    whole_s = result.time_s[:, EGO] * race.race_laps / np.maximum(result.laps[:, EGO], 1)
     return Facts(
-        position=place[:, EGO], time_s=result.time_s[:, EGO], finished=result.status[:, EGO] == FINISHED,
+        position=place[:, EGO], time_s=whole_s, finished=result.status[:, EGO] == FINISHED,
         disqualified=result.status[:, EGO] == DISQUALIFIED,
         beaten_by_rival=(rivals > 0) & (place[rows, rivals] < place[:, EGO]), tyre_loss_s=loss,
         fuel_left_laps=end.fuel_kg[:, EGO] / burn, fuel_natural_laps=natural, fuel_slow_laps=saved, ran_dry=dry)

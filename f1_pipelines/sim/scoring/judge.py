@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from f1_pipelines.sim.events import any_of
 from f1_pipelines.sim.parameters import HARD
 from f1_pipelines.sim.race import Race
 from f1_pipelines.sim.scenarios import Scenario
@@ -66,12 +67,15 @@ def score_of(scenario: Scenario, facts: Facts, reference: Reference, stops: tupl
     rival = "none" if not scenario.rival else "beaten" if not facts.beaten_by_rival else \
         "ahead" if reference.rival_beaten else "unbeatable"
     legal = not facts.disqualified
-    strategy = dimensions.strategic_decisions(reference.regret_s(scenario, stops), legal)
+    each = scenario.length  # seconds of a long race are worth less
+    strategy = dimensions.strategic_decisions(reference.regret_s(scenario, stops) / each, legal)
     finished = facts.finished or not reference.finished and legal and not facts.ran_dry  # no call could have saved it
     time_s = facts.time_s if facts.finished else reference.time_s
     return Score(
-        race=dimensions.race_result(finished, facts.position, time_s, reference.position, reference.time_s, rival),
-        strategy=strategy, tyres=dimensions.tyre_management(facts.tyre_loss_s, reference.tyre_loss_s, legal),
+        race=dimensions.race_result(finished, facts.position, time_s / each, reference.position,
+                                    reference.time_s / each, rival),
+        strategy=strategy,
+        tyres=dimensions.tyre_management(facts.tyre_loss_s / each, reference.tyre_loss_s / each, legal),
         fuel=dimensions.fuel_management(facts.fuel_left_laps, facts.fuel_natural_laps, facts.fuel_slow_laps,
                                         facts.ran_dry),
         comms=message_score, operations=dimensions.operations(*calls, legal and not facts.ran_dry))
@@ -93,7 +97,7 @@ def course_of(scenario: Scenario, history: Sequence[RaceState], wall: Wall, row:
     return Course(tuple(laps), stops, scenario.rival, bool(scenario.fuel_laps[EGO] < 0.1))
 
 
-def potential(race: Race, history: Sequence[RaceState], illegal: int = 0) -> np.ndarray:
+def potential(race: Race, history: Sequence[RaceState], illegal: np.ndarray | int = 0) -> np.ndarray:
     """(E,) what the race so far is worth: the score it would have if all stayed as it is, by the share driven.
 
     0 before the start. Any function of the state would do: differences add up to the score all the same. This one
@@ -101,12 +105,14 @@ def potential(race: Race, history: Sequence[RaceState], illegal: int = 0) -> np.
     """
     state = history[-1]
     ahead = (state.elapsed_s < state.elapsed_s[:, :1]).sum(axis=1)
-    running = state.out[:, EGO] == 0
-    past = (state.wear_laps[:, EGO] - state.cliff_laps[:, EGO]) / 8.0
-    tyres = 1.0 - np.minimum(np.maximum(past, 0.0), 1.0)
+    tyres, wear, cliff = 1.0, state.wear_laps[:, EGO], state.cliff_laps[:, EGO]
+    if any_of(wear > cliff):
+        tyres = 1.0 - np.minimum(np.maximum((wear - cliff) / 8.0, 0.0), 1.0)
     if race.wet and state.lap:
         tyres = tyres * ~((state.compound[:, EGO] <= HARD) & (race.wetness[race.row(state.lap)] > 0.35))
     weight = dimensions.WEIGHTS
-    order = max(0.0, 1.0 - dimensions.ILLEGAL_COST * illegal)
+    order = np.maximum(0.0, 1.0 - dimensions.ILLEGAL_COST * illegal)
     worth = weight["race"] * (1.0 - dimensions.PLACE_COST * ahead) + weight["tyres"] * tyres
-    return (worth * running + weight["operations"] * order) * np.minimum(state.lap / race.race_laps, 1.0)
+    if state.any_out:
+        worth = worth * (state.out[:, EGO] == 0)
+    return (worth + weight["operations"] * order) * np.minimum(state.lap / race.race_laps, 1.0)

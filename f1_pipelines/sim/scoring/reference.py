@@ -12,15 +12,14 @@ from functools import lru_cache
 
 import numpy as np
 
-from f1_pipelines.sim.parameters import GREEN, HARD, INTER, MEDIUM, SOFT, WET
 from f1_pipelines.sim.scenarios import Scenario
 from f1_pipelines.sim.scoring import dimensions
-from f1_pipelines.sim.scoring.facts import Facts
-from f1_pipelines.sim.scoring.schedules import copies_of
+from f1_pipelines.sim.scoring.schedules import Copies, copies_of
 from f1_pipelines.sim.scoring.search import Stops, improve, points, said_share, stops_of, with_fuel, worth_of
+from f1_pipelines.sim.scoring.stop_sets import cost_s, moved, race_stop_sets, stop_sets
 
-PLACE_S, RIVAL_S, LOST_S = 5.0, 8.0, 100.0  # a place, the rival and the flag in seconds
 FINALISTS, FAVOURITES, LUCKS = 5, 3, 6  # plans by this race's luck, plans by any luck, other lucks
+NEIGHBOURS = 3  # of a Grand Prix: sets of stops that are moved about
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,55 +47,39 @@ def _mean_costs(scenario: Scenario, codes: np.ndarray) -> np.ndarray:
     """(K,) cost of schedules over other luck [s]."""
     copies = copies_of(scenario)
     facts = copies.drive_again(codes, LUCKS)
-    return cost_s(facts, copies.rival > 0).reshape(-1, LUCKS).mean(axis=1)
+    return cost_s(facts, copies.rival > 0, scenario.length).reshape(-1, LUCKS).mean(axis=1)
 
 
-def cost_s(facts: Facts, rival: bool) -> np.ndarray:
-    """A result in seconds: race time, places, the rival, the flag. Differences within one race count only."""
-    slowest = np.nanmax(facts.time_s) if np.isfinite(facts.time_s).any() else 0.0
-    time_s = np.where(np.isfinite(facts.time_s), facts.time_s, slowest)
-    return (time_s + PLACE_S * facts.position + RIVAL_S * (facts.beaten_by_rival & rival)
-            + LOST_S * ~facts.finished)
-
-
-def stop_sets(scenario: Scenario) -> list[Stops]:
-    """The stops worth trying."""
-    laps, dry = scenario.laps, (SOFT, MEDIUM, HARD)
-    sets: list[Stops] = [()]
-    sets += [((lap, c),) for lap in range(1, laps) for c in dry]
-    if scenario.shower is not None:
-        first, end = scenario.shower.onset_lap, min(scenario.shower.onset_lap + scenario.shower.length_laps, laps)
-        kinds = (INTER, WET) if scenario.shower.peak > 0.75 else (INTER,)
-        into = [(lap, c) for lap in range(max(first - 2, 1), min(first + 6, laps)) for c in kinds]
-        sets += [(stop,) for stop in into]
-        sets += [(stop, (lap, c)) for stop in into for lap in range(max(stop[0] + 2, end - 1), min(end + 6, laps))
-                 for c in (SOFT, MEDIUM)]
-        sets += [((lap, c), stop) for stop in into if stop[1] == INTER for lap in (first - 5, first - 4, first - 3)
-                 if lap > 0 and lap < stop[0] - 1 for c in (MEDIUM, HARD)]
-    slow = np.flatnonzero(scenario.status != GREEN) + 1
-    for lap in slow[:2]:
-        sets += [((early, c), (int(lap), d)) for early in range(2, int(lap) - 1, 2) for c in dry for d in dry]
-    return list(dict.fromkeys(sets))
+def _race_sets(scenario: Scenario, copies: Copies) -> list[Stops]:
+    """Stops of a Grand Prix: the screened ones, and the best of them by this race a few laps earlier or later."""
+    sets = race_stop_sets(scenario, copies)
+    real, _ = copies.drive(with_fuel(scenario, sets))
+    best = cost_s(real, False, scenario.length).argsort(kind="stable")[:NEIGHBOURS]
+    return list(dict.fromkeys([*sets, *(other for k in best for other in moved(scenario, sets[k]))]))
 
 
 @lru_cache(maxsize=4096)
 def reference_of(scenario: Scenario) -> Reference:
     """The best race found. Tens of milliseconds a scenario, kept."""
-    copies, sets = copies_of(scenario), stop_sets(scenario)
+    copies = copies_of(scenario)
+    sets = _race_sets(scenario, copies) if scenario.weekend else stop_sets(scenario)
     codes = with_fuel(scenario, sets)
     real, void = copies.drive(codes)
     rival = copies.rival > 0
     mean_s = _mean_costs(scenario, codes)
-    span = (mean_s - mean_s.min() - dimensions.REGRET_FREE_S) / dimensions.REGRET_SPAN_S
+    span = ((mean_s - mean_s.min()) / scenario.length - dimensions.REGRET_FREE_S) / dimensions.REGRET_SPAN_S
     strategy = 1.0 - np.clip(span, 0.0, 1.0)
     fastest = float(np.nanmin(real.time_s)) if np.isfinite(real.time_s).any() else 0.0
-    worth = worth_of(real, void, said_share(scenario, codes), fastest, rival, strategy)
-    few = worth.argsort(kind="stable")[::-1][:FINALISTS]
-    few = np.unique(np.append(few, mean_s.argsort(kind="stable")[:FAVOURITES]))
+    worth = worth_of(real, void, said_share(scenario, codes), fastest, rival, strategy,
+                     scenario.length)
+    finalists, favourites = (FINALISTS, FAVOURITES) if not scenario.weekend else (2, 1)  # a plan takes seconds there
+    few = worth.argsort(kind="stable")[::-1][:finalists]
+    few = np.unique(np.append(few, mean_s.argsort(kind="stable")[:favourites]))
     plans = np.concatenate([improve(scenario, copies, codes[few], strategy[few], fastest), codes[few]])
     final, void = copies.drive(plans)
-    top = int(cost_s(final, rival).argmin())
-    worth = points(final, void, said_share(scenario, plans), np.tile(strategy[few], 2), top, rival)
+    top = int(cost_s(final, rival, scenario.length).argmin())
+    worth = points(final, void, said_share(scenario, plans), np.tile(strategy[few], 2), top, rival,
+                   scenario.length)
     best = int(worth.argmax())
     return Reference(
         position=int(final.position[top]), time_s=float(np.nan_to_num(final.time_s[top], nan=1e9)),

@@ -9,12 +9,14 @@ from f1_pipelines.sim.drive import RACE, drive_code
 from f1_pipelines.sim.engine import step
 from f1_pipelines.sim.parameters import GREEN
 from f1_pipelines.sim.race import Race, prepare
-from f1_pipelines.sim.scenarios import Plans, Scenario, plans_of, setup_of, with_other_luck
+from f1_pipelines.sim.scenarios import Plans, Scenario, plans_of, repeated, setup_of, with_other_luck
 from f1_pipelines.sim.scenarios.dice import digest
+from f1_pipelines.sim.scenarios.grid import alone
 from f1_pipelines.sim.scenarios.opponents import calls_with
-from f1_pipelines.sim.scoring.facts import Facts, facts_of
+from f1_pipelines.sim.scoring.facts import Facts, facts_of, joined
 from f1_pipelines.sim.state import RaceState, new_state
 
+MOST_CAR_LAPS = 200_000  # of a batch: 16 MB a table
 NEAR_S = 2.0  # to attack or defend; further away there is nobody
 NOTHING, PIT, MODE, TEMP, ATTACK, DEFEND = 0, 1, 10, 20, 30, 31  # PIT + compound, MODE + mode, TEMP + temperature
 
@@ -38,23 +40,38 @@ class Copies:
     def __init__(self, scenario: Scenario) -> None:
         self.scenario, self.setup, self.plans = scenario, setup_of([scenario]), plans_of([scenario])
         self.rival = max(scenario.column(scenario.rival), 0)
+        self._race = prepare(self.setup)
 
     def drive(self, codes: np.ndarray) -> tuple[Facts, np.ndarray]:
         """The facts of each schedule (K, L) in the race as it was, and how many of its calls were void, (K,)."""
-        zeros = np.zeros(len(codes), dtype=int)
-        race = prepare(self.setup.take(zeros))
-        history = drive_out(race, self.plans.take(zeros), *laid_out(codes))
-        return facts_of(race, history, np.full(len(codes), self.rival)), void_calls(codes, history)
+        facts, void = zip(*(self._driven(self._race, self.plans, part, np.zeros(len(part), dtype=int))
+                            for part in self._parts(codes, self._race.cars)), strict=True)
+        return joined(facts), np.concatenate(void)
+
+    def drive_alone(self, codes: np.ndarray) -> Facts:
+        """The facts of each schedule with nobody else on track."""
+        race = prepare(alone(self.setup))
+        return joined([self._driven(race, self.plans.alone, part, np.zeros(len(part), dtype=int))[0]
+                       for part in self._parts(codes, 1)])
 
     def drive_again(self, codes: np.ndarray, times: int) -> Facts:
         """The facts of each schedule with the luck of laps and stops drawn anew `times` times, (K * times,)."""
-        codes = np.repeat(codes, times, axis=0)
-        zeros = np.zeros(len(codes), dtype=int)
-        seeds = np.array([digest("luck", self.scenario.race_seed, k) for k in range(times)])
-        setup = self.setup.take(zeros)
-        race = with_other_luck(prepare(setup), prepare(self.setup.take(zeros, seeds=np.resize(seeds, len(codes)))))
-        history = drive_out(race, self.plans.take(zeros), *laid_out(codes))
-        return facts_of(race, history, np.full(len(codes), self.rival))
+        seeds, zeros = [digest("luck", self.scenario.race_seed, k) for k in range(times)], np.zeros(times, dtype=int)
+        drawn = prepare(self.setup.take(zeros, seeds=np.array(seeds)))
+        lucky = with_other_luck(repeated(self._race, zeros), drawn)
+        return joined([self._driven(lucky, self.plans, np.repeat(part, times, axis=0),
+                                    np.tile(np.arange(times), len(part)))[0]
+                       for part in self._parts(codes, self._race.cars * times)])
+
+    def _driven(self, race: Race, plans: Plans, codes: np.ndarray, of: np.ndarray) -> tuple[Facts, np.ndarray]:
+        race = repeated(race, of)
+        history = drive_out(race, plans.take(0 * of), *laid_out(codes))
+        return facts_of(race, history, np.full(len(codes), self.rival)), void_calls(codes, history)
+
+    def _parts(self, codes: np.ndarray, cars: int) -> list[np.ndarray]:
+        """Schedules in pieces that keep the tables of a batch in bounds."""
+        step = max(1, MOST_CAR_LAPS // (cars * codes.shape[1]))
+        return [codes[at:at + step] for at in range(0, len(codes), step)]
 
 
 def void_calls(codes: np.ndarray, history: list[RaceState]) -> np.ndarray:

@@ -14,6 +14,7 @@ from f1_pipelines.sim.scoring.facts import Facts
 from f1_pipelines.sim.scoring.schedules import ATTACK, DEFEND, MODE, NOTHING, PIT, TEMP, Copies
 
 ROUNDS, KEPT = 6, 3  # of climbing; plans that go on after the first
+LONG_LAPS = 20
 SAFE_LAPS = 0.10  # of fuel a plan keeps at the flag
 Stops = tuple[tuple[int, int], ...]  # (lap, compound), laps from 1
 
@@ -27,9 +28,9 @@ def with_fuel(scenario: Scenario, sets: list[Stops]) -> np.ndarray:
     for row, stops in zip(codes, sets, strict=True):
         for lap, compound in stops:
             row[lap - 1] = PIT + compound
-        if short <= 0:
-            continue
         free = np.flatnonzero(row == NOTHING)
+        if short <= 0 or not len(free):  # nothing to save, or a stop in every lap
+            continue
         begin = int(free[0])
         row[begin] = MODE + FUEL_SAVE
         enough = np.flatnonzero(np.cumsum(saves[begin:]) >= short)
@@ -40,35 +41,37 @@ def with_fuel(scenario: Scenario, sets: list[Stops]) -> np.ndarray:
 
 
 def worth_of(facts: Facts, void: np.ndarray, said: np.ndarray, fastest_s: float, rival: bool,
-             strategy: np.ndarray) -> np.ndarray:
+             strategy: np.ndarray, length: float) -> np.ndarray:
     """(K,) what plans are worth in points of the score, up to a constant.
 
     Args:
         void: Calls that could do nothing; `said` share of what was due that there is a lap for.
         strategy: Dimension of their stops.
+        length: Of the race, in sprints.
     """
     weight, d = dimensions.WEIGHTS, dimensions
-    lost = d.PLACE_COST * facts.position + d.SECOND_COST * np.nan_to_num(facts.time_s - fastest_s, nan=50.0)
+    late = np.nan_to_num(facts.time_s - fastest_s, nan=50.0 * length) / length
+    lost = d.PLACE_COST * facts.position + d.SECOND_COST * late
     lost = lost + d.RIVAL_SHARE * (facts.beaten_by_rival & rival) + 1.0 * ~facts.finished
     waste = facts.fuel_left_laps - np.maximum(d.SPARE_LAPS + facts.fuel_slow_laps, facts.fuel_natural_laps)
     fuel = np.where(facts.ran_dry, -1.0, 1.0 - np.clip(waste / d.WASTE_SPAN_LAPS, 0.0, 1.0))  # operations as well
     return (weight["fuel"] * fuel - weight["race"] * lost + weight["strategy"] * strategy + weight["comms"] * said
-            - weight["operations"] * d.VOID_COST * void - weight["tyres"] * facts.tyre_loss_s / d.TYRE_SPAN_S)
+            - weight["operations"] * d.VOID_COST * void - weight["tyres"] * facts.tyre_loss_s / length / d.TYRE_SPAN_S)
 
 
 def points(facts: Facts, void: np.ndarray, said: np.ndarray, strategy: np.ndarray, best: int,
-           rival: bool) -> np.ndarray:
+           rival: bool, length: float) -> np.ndarray:
     """(K,) scores of finished plans, if the plan `best` is the race they are judged against."""
     weight, d = dimensions.WEIGHTS, dimensions
     places = np.maximum(facts.position - facts.position[best], 0)
-    seconds = np.maximum(np.nan_to_num(facts.time_s - facts.time_s[best], nan=0.0) - d.LUCK_S, 0.0)
+    seconds = np.maximum(np.nan_to_num(facts.time_s - facts.time_s[best], nan=0.0) / length - d.LUCK_S, 0.0)
     race = np.clip(1.0 - d.PLACE_COST * places - d.SECOND_COST * seconds, 0.0, 1.0)
     if rival:
         ahead = np.where(facts.beaten_by_rival[best], race, 0.0)
         race = (1.0 - d.RIVAL_SHARE) * race + d.RIVAL_SHARE * np.where(facts.beaten_by_rival, ahead, 1.0)
     waste = facts.fuel_left_laps - np.maximum(d.SPARE_LAPS + facts.fuel_slow_laps, facts.fuel_natural_laps)
     fuel = np.where(facts.ran_dry, -1.0, 1.0 - np.clip(waste / d.WASTE_SPAN_LAPS, 0.0, 1.0))
-    tyres = 1.0 - np.clip((facts.tyre_loss_s - d.TYRE_FREE_S) / d.TYRE_SPAN_S, 0.0, 1.0)
+    tyres = 1.0 - np.clip((facts.tyre_loss_s / length - d.TYRE_FREE_S) / d.TYRE_SPAN_S, 0.0, 1.0)
     return (weight["race"] * race * facts.finished + weight["strategy"] * strategy + weight["tyres"] * tyres
             + weight["fuel"] * fuel + weight["comms"] * said - weight["operations"] * d.VOID_COST * void)
 
@@ -90,9 +93,10 @@ def stops_of(row: np.ndarray) -> Stops:
     return tuple((int(lap) + 1, int(row[lap]) - PIT) for lap in np.flatnonzero((row >= PIT) & (row < PIT + 5)))
 
 
-def changes(row: np.ndarray) -> list[np.ndarray]:
-    """Plans with the same stops that differ from this one by one thought."""
+def changes(row: np.ndarray, turn: int = 0) -> list[np.ndarray]:
+    """Plans with the same stops that differ from this one by one thought; in a long race some each turn."""
     free = np.flatnonzero((row < PIT) | (row >= PIT + 5))
+    lengths, every = ((2, 4, len(row)), 1) if len(row) < LONG_LAPS else ((4, 10, len(row)), len(row) // 8)
     found = []
 
     def with_calls(*calls: tuple[int, int]) -> None:
@@ -102,6 +106,8 @@ def changes(row: np.ndarray) -> list[np.ndarray]:
         found.append(new)
 
     for k, lap in enumerate(free):
+        if (lap + turn) % every and row[lap] == NOTHING:
+            continue
         if row[lap] != NOTHING:
             with_calls((lap, NOTHING))
             for other in free[max(k - 2, 0):k + 3]:
@@ -113,7 +119,7 @@ def changes(row: np.ndarray) -> list[np.ndarray]:
             with_calls((lap, TEMP + TEMP_WARM))
             with_calls((lap, TEMP + TEMP_COOL))
         for mode in (PUSH, FUEL_SAVE, CONSERVE, TYRE_SAVE):
-            for length in (2, 4, len(row)):
+            for length in lengths:
                 back = free[free >= lap + length][:1]
                 with_calls((lap, MODE + mode), *((end, MODE + RACE) for end in back))
         with_calls((lap, MODE + RACE))
@@ -138,12 +144,13 @@ def improve(scenario: Scenario, copies: Copies, plans: np.ndarray, strategy: np.
         rows, of = list(plans), list(range(len(plans)))
         for k, row in enumerate(plans):
             if turn == 1 or (turn and worth[k] >= np.sort(worth)[-min(KEPT, len(worth))]):
-                new = changes(row)
+                new = changes(row, turn)
                 rows += new
                 of += [k] * len(new)
         of, tried = np.array(of), np.stack(rows)
         facts, void = copies.drive(tried)
-        merit = worth_of(facts, void, said_share(scenario, tried), fastest_s, copies.rival > 0, strategy[of])
+        merit = worth_of(facts, void, said_share(scenario, tried), fastest_s, copies.rival > 0, strategy[of],
+                         scenario.length)
         better = False
         for k in range(len(plans)):
             mine = np.flatnonzero(of == k)

@@ -33,6 +33,7 @@ def test_there_are_21_and_each_reads_back():
     ("RADIO_DRIVER box", "double quotes"), ('RADIO_DRIVER ""', "double quotes"), ('RADIO_DRIVER "', "double quotes"),
     ('RADIO_DRIVER "a" DONE "b"', "double quotes"), ('RADIO_DRIVER "a\nDONE"', "double quotes"),
     ("REQUEST_INFO secrets", "circuit|tyres|rules|standings"), ("DRS_PERMISSION maybe", "on|off"),
+    ("p\u0131t_now hard", "Valid"), ("\u017fet_mode push", "Valid"), ("SET_MODE pu\u017fh", "push"),
     ("STAY_OUT\nPIT_NOW hard", "Valid"), ('{"command": "STAY_OUT"}', "Valid"), ("<think>hm</think> STAY_OUT", "Valid"),
     (None, "NoneType"), (7, "int"), (b"DONE", "bytes"), (["DONE"], "list"),
 ])
@@ -58,3 +59,14 @@ def test_two_megabytes_are_refused_at_once_and_not_echoed(text):
 def test_the_grammar_and_the_examples_cover_each_other():
     assert {verb for verb, kind in GRAMMAR.items() if kind is not None} == set(EXAMPLES)
     assert Command("PIT_NOW", "hard") == parse("pit_now HARD")
+
+
+@pytest.mark.parametrize("given", [
+    {"verb": "PIT_NOW", "word": "banana"}, {"verb": "SET_MODE"}, {"verb": "NOPE"}, {"verb": None}, {"verb": ["DONE"]},
+    {"verb": "RADIO_DRIVER", "text": None}, {"verb": "RADIO_DRIVER", "text": "x" * 2_000_000},
+    {"verb": "REQUEST_INFO", "word": "nope"}, {"verb": "HOLD_GAP", "car": True}, {"verb": "STAY_OUT", "word": "please"},
+    {"verb": "DONE", "car": 5}, {"verb": "LET_BY", "car": 0},
+])
+def test_a_command_that_is_none_can_not_be_made_by_hand(given):
+    with pytest.raises(BadCommand, match="Valid"):
+        Command(**given)

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,9 +10,10 @@ import pytest
 from f1_pipelines.sim.environment import commands
 from f1_pipelines.sim.environment.environment import EpisodeOver, RaceEnvironment
 from f1_pipelines.sim.environment.inspections import FUEL_ERROR_LAPS, TYRE_ERROR_LAPS
-from f1_pipelines.sim.environment.vector import ACTIONS, VectorEnvironment, command_of
+from f1_pipelines.sim.environment.prompt import MAX_TOKENS, token_bound
+from f1_pipelines.sim.environment.vector import ACTIONS, NO_COMMAND, WORDLESS, VectorEnvironment, command_of
 from f1_pipelines.sim.environment.wall import gap_behind_s
-from f1_pipelines.sim.parameters import COMPOUNDS
+from f1_pipelines.sim.parameters import COMPOUNDS, GREEN, SC, VSC
 from f1_pipelines.sim.policies.scripted import Random
 from f1_pipelines.sim.scenarios import CHARACTERS, ENV_VERSION, FAMILIES, make_scenario
 from f1_pipelines.sim.scoring.dimensions import WEIGHTS
@@ -20,11 +22,6 @@ from f1_pipelines.sim.scoring.dimensions import WEIGHTS
 @pytest.fixture
 def env() -> RaceEnvironment:
     return RaceEnvironment()
-
-
-def tokens(text: str) -> int:
-    """No less than a common tokenizer makes of it: every digit, sign and line end alone, words in pieces of eight."""
-    return sum(-(-len(w) // 8) if w.isalpha() else 1 for w in re.findall(r"[A-Za-z]+|\d|[^\sA-Za-z\d]|\n", text))
 
 
 def drive(env: RaceEnvironment, family: str, seed: int, calls: dict[int, str]):
@@ -71,13 +68,28 @@ def test_a_prompt_fits_and_shows_nothing_hidden(env):
             observation, player, over = env.reset(seed, family), Random(), False
             player.begin(observation)
             while not over:
-                assert tokens(observation.text) <= 220, observation.text
+                assert token_bound(observation.text) <= MAX_TOKENS, observation.text
                 hidden = [*CHARACTERS, "cliff", "wear_laps", "fuel_kg", "optimal", "window"]
-                if not observation.answer:
+                if not observation.answer and not observation.notes:
                     shown = observation.text.replace(family, "")
                     assert not any(word in shown for word in hidden)
                 step = env.step(player.decide(observation).command)
                 observation, over = step.observation, step.done
+
+
+def test_answers_are_kept_on_the_note_pad_as_long_as_they_fit(env):
+    observation = env.reset(3, "weather_roulette")
+    calls = ["REQUEST_FORECAST", "INSPECT_FUEL_MARGIN", 'RADIO_DRIVER "box lap 9 for inters"', "REQUEST_FORECAST",
+             *(f"CHECK_OPPONENT_STRATEGY {car.number}" for car in observation.cars if car.number != observation.number)]
+    for lap, call in enumerate(calls, 1):
+        observation = env.step(call).observation
+        assert observation.notes[-1].startswith(f"L{lap} ")
+        assert f"L{lap} " in observation.text
+        assert token_bound(observation.text) <= MAX_TOKENS
+        assert lap != 4 or re.search(r"L2 fuel [+-]\.\d\d", observation.text)
+    assert len([note for note in observation.notes if " rain " in note]) == 1  # the older forecast is crossed out
+    assert any(note == 'L3 told "box lap 9 for inters"' for note in observation.notes)
+    assert observation.text.splitlines()[-1].startswith("notes: L")  # the newest, where not all fit
 
 
 def test_what_is_shown_does_not_depend_on_what_will_happen(env):
@@ -129,7 +141,8 @@ def test_hold_gap_lasts_until_told_otherwise_and_let_by_gives_a_place(env):
     assert env._wall.hold == env.scenario.column(ahead)
     env.step("SET_MODE push")
     assert env._wall.hold == -1
-    for seed in range(40):
+    went_by = []
+    for seed in range(25):
         env.reset(seed, "championship_decider")
         env.step("STAY_OUT")
         state = env.history[-1]
@@ -138,9 +151,9 @@ def test_hold_gap_lasts_until_told_otherwise_and_let_by_gives_a_place(env):
             behind = int(np.flatnonzero(place == place[0] + 1)[0])
             env.step(f"LET_BY {env.scenario.numbers[behind]}")
             after = env.history[-1].position[0]
-            assert after[behind] < after[0] and env._wall.harmful == 1
-            return
-    raise AssertionError("nobody was ever right behind")
+            went_by.append(after[behind] < after[0])
+            assert env._wall.harmful == 1
+    assert len(went_by) > 5 and np.mean(went_by) > 0.7  # a car that loses two seconds in that lap is not waited for
 
 
 def test_done_hands_over_and_drives_to_the_flag(env):
@@ -196,8 +209,9 @@ def test_inspections_tell_the_truth(env):
         scenario = env.scenario
         number = scenario.numbers[3]
         facts = env.step(f"CHECK_OPPONENT_STRATEGY {number}").observation.facts
-        assert facts == {"car": number, "character": CHARACTERS[2], "plan_lap": scenario.plan_lap[3],
-                         "plan_compound": scenario.plan_compound[3]}
+        plan = zip(scenario.plan_lap[:, 3], scenario.plan_compound[:, 3], strict=True)
+        stops = [(lap, tyre) for lap, tyre in plan if lap]
+        assert facts == {"car": number, "character": CHARACTERS[2], "plan": stops}
         facts = env.step("REQUEST_FORECAST").observation.facts
         if facts["rain"] == "radar":
             assert scenario.shower.onset_lap == facts["onset_lap"] + (scenario.shower.onset_lap - facts["onset_lap"])
@@ -214,29 +228,106 @@ def test_asking_again_attacking_nobody_and_setting_what_is_set_are_void(env):
     assert steps[-1].info["void"] == 4
 
 
+SAID = ("Box next lap for hards", "rain on lap 6", "Safety car is out", "Stay out, no stop", 'say "box"', "", "x" * 900)
+
+
 def test_the_vector_form_is_the_single_form():
-    """Same calls, same races, same rewards, same scores: in a batch of mixed families or alone."""
-    scenarios = [make_scenario(family, seed) for family in FAMILIES for seed in range(4)]
-    batch, rng, called, paid = VectorEnvironment(scenarios), np.random.default_rng(0), [], 0.0
+    """Same calls, same races, same rewards, scores, prompts and answers: in a batch of mixed families or alone."""
+    scenarios = [make_scenario(family, seed) for family in FAMILIES for seed in range(6)]
+    batch, rng, called, paid, shown = VectorEnvironment(scenarios), np.random.default_rng(0), [], 0.0, []
     done = np.zeros(len(scenarios), dtype=bool)
     while not done.all():
-        called.append(rng.integers(0, len(ACTIONS), len(scenarios)))
-        features, rewards, done = batch.step(called[-1])
+        actions = rng.integers(NO_COMMAND, len(ACTIONS), len(scenarios))
+        actions = np.where(rng.random(len(scenarios)) < 0.2, rng.integers(WORDLESS, len(ACTIONS)), actions)
+        texts = {row: SAID[rng.integers(len(SAID))] for row in range(len(scenarios))}
+        called.append((actions, texts))
+        features, rewards, done = batch.step(actions, texts)
+        shown.append([batch.observation(row) for row in range(len(scenarios))])
         paid = paid + rewards
+    verbs = {ACTIONS[a][0] for actions, _ in called for a in actions if a >= 0}
+    assert verbs == set(commands.VERBS)
     scores, last = batch.scores(), batch.last_rewards()
     for k, scenario in enumerate(scenarios):
         env = RaceEnvironment()
         env.begin(scenario)
         total, over = 0.0, False
-        for actions in called:
+        for lap, (actions, texts) in enumerate(called):
+            if over:
+                break
+            verb, _ = ACTIONS[actions[k]] if actions[k] >= 0 else ("", "")
+            call = "" if actions[k] < 0 else f'{verb} "{texts[k]}"' if actions[k] >= WORDLESS else \
+                str(command_of(int(actions[k]), scenario))
+            step = env.step(call)
+            total, over = total + step.reward, step.done
             if not over:
-                reward, over = env.advance(command_of(int(actions[k]), scenario))
-                total += reward
+                assert step.observation == shown[lap][k]
         assert env.score.as_dict() == pytest.approx(scores[k], abs=1e-9)
         assert total == pytest.approx(paid[k] + last[k], abs=1e-9)
         assert (env.history[-1].elapsed_s[0] == batch.history[scenario.laps].elapsed_s[k]).all()
     with pytest.raises(ValueError, match="actions must be"):
         VectorEnvironment(scenarios[:1]).step(np.array([len(ACTIONS)]))
+
+
+def test_who_else_is_in_the_batch_changes_nothing():
+    """A dry race with rain in its forecast beside a wet one is the race that it is alone: the gambler goes by what he
+    was told."""
+    made = [make_scenario("weather_roulette", seed) for seed in range(120)]
+    gambles = [s for s in made if not s.rain.any() and s.gamble_lap][:3]
+    wet = next(s for s in made if s.rain.any())
+    assert len(gambles) == 3
+    for dry in gambles:
+        alone, beside = VectorEnvironment([dry]), VectorEnvironment([dry, wet])
+        for batch in (alone, beside):
+            for _ in range(max(s.laps for s in batch.scenarios)):
+                batch.step(np.full(len(batch.scenarios), ACTIONS.index(("STAY_OUT", ""))))
+        ours, theirs = alone.history[dry.laps], beside.history[dry.laps]
+        assert ours.elapsed_s[0].tobytes() == theirs.elapsed_s[0].tobytes()
+        assert ours.stops[0, CHARACTERS.index("rain_gambler") + 1] > 0
+
+
+def test_the_undercut_knows_nothing_of_laps_to_come(env):
+    """Whatever closes the track or rains after the coming lap, the answer is the same."""
+    for seed in (1, 5, 9):
+        scenario = make_scenario("virtual_safety_car_window", seed)
+        told = set()
+        for status in (GREEN, SC, VSC):
+            later = np.concatenate([scenario.status[:4], np.full(scenario.laps - 4, status)])
+            rain = np.where(np.arange(scenario.laps) < 3, 0.0, 0.5 * (status == SC))
+            env.begin(replace(scenario, status=later, rain=rain))
+            for _ in range(3):
+                env.step("STAY_OUT")
+            told.add(env.step("ASSESS_UNDERCUT_WINDOW").observation.answer)
+        assert len(told) == 1
+
+
+def test_a_stop_in_every_lap_is_judged(env):
+    for seed in range(6):
+        env.reset(seed, "dry_strategy_sprint")
+        step, calls = None, ("PIT_NOW soft", "PIT_NOW medium")
+        while step is None or not step.done:
+            step = env.step(calls[env.history[-1].lap % 2])
+        assert env.score.strategy == 0.0
+        assert step.info["time_lost_s"] is None or 30.0 < step.info["time_lost_s"] < 500.0  # also a lap down
+        assert step.info["score"] < 0.3
+
+
+def test_before_the_first_race_there_is_no_score(env):
+    assert env.score is None
+    assert env.history == []
+
+
+def test_gymnasium_refuses_what_is_no_action_and_tells_no_seed():
+    pytest.importorskip("gymnasium")
+    from f1_pipelines.sim.environment.gym import RaceEngineerEnv
+
+    env = RaceEngineerEnv()
+    _, info = env.reset(options={"scenario_seed": 4})
+    assert "seed" not in info
+    for action in (-1, 3.7, 999, "STAY_OUT"):
+        with pytest.raises(ValueError, match="whole number from 0"):
+            env.step(action)
+    with pytest.raises(ValueError, match="scenario_seed and family"):
+        env.reset(options={"scenario_sed": 4})
 
 
 def test_gymnasium_accepts_it():

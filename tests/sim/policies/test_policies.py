@@ -5,7 +5,7 @@ import inspect
 import itertools
 import subprocess
 import sys
-from collections import defaultdict
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,14 +13,26 @@ import pytest
 from f1_pipelines.sim.environment.commands import BadCommand, Command, parse
 from f1_pipelines.sim.environment.environment import RaceEnvironment
 from f1_pipelines.sim.environment.observation import Observation
-from f1_pipelines.sim.policies import DEGENERATE, POLICIES, Decision, UnknownPolicy, expert, play
+from f1_pipelines.sim.policies import (
+    DEGENERATE,
+    POLICIES,
+    Decision,
+    UnknownPolicy,
+    expert,
+    foresight,
+    play,
+    played,
+    policy_for,
+)
 from f1_pipelines.sim.policies import as_text as race_text
 from f1_pipelines.sim.policies.belief import Belief
 from f1_pipelines.sim.policies.expert import Expert
+from f1_pipelines.sim.policies.registry import MORTALS
 from f1_pipelines.sim.policies.sampling import sample
 from f1_pipelines.sim.policies.spread import as_text as as_text_of
 from f1_pipelines.sim.policies.spread import spread_of
 from f1_pipelines.sim.policies.table import all_episodes, as_text, summarised
+from f1_pipelines.sim.priors import circuit_prior
 from f1_pipelines.sim.scenarios import ENV_VERSION, FAMILIES, make_scenario
 from f1_pipelines.sim.scoring.reference import reference_of
 
@@ -29,37 +41,51 @@ CHEAP = [name for name in POLICIES if name not in ("expert", "oracle")]
 
 @pytest.fixture(scope="module")
 def rows() -> list[dict]:
-    """Every policy over a few unseen seeds of every family: two for the expert, six for the scripted ones."""
-    return all_episodes(2, ["expert", "oracle"]) + all_episodes(6, CHEAP)
+    """Policies over a few unseen seeds of every family, those that cost more over fewer."""
+    return all_episodes(5, ["expert"]) + all_episodes(1, ["oracle"]) + all_episodes(12, CHEAP)
 
 
 def test_no_degenerate_policy_comes_near_the_expert(rows):
-    """Over 100 seeds a family the expert has 0.91 and the best blind list 0.57; these are few."""
-    mean = {row["policy"]: row["score"] for row in summarised(rows) if row["family"] == "all"}
-    assert all(mean[name] < 0.45 for name in DEGENERATE)
-    assert all(mean[name] < 0.65 for name in ("blind_list", "fixed_stop"))
-    assert mean["expert"] > 0.85
-    assert mean["oracle"] > 0.97
+    """The targets of the design. `f1 policies` has them over 100 seeds a family; these are few."""
+    mean = {(row["policy"], row["family"]): row["score"] for row in summarised(rows)}
+    assert all(mean[name, "all"] < 0.45 for name in DEGENERATE)
+    assert all(mean[name, "all"] < mean["expert", "all"] - 0.25 for name in ("blind_list", "fixed_stop"))
+    assert mean["expert", "all"] >= 0.90
+    assert all(mean["expert", family] >= 0.85 for family in FAMILIES)
+    assert mean["oracle", "all"] > 0.97
     assert as_text(summarised(rows)).count("\n") == 2 * len(POLICIES) + 3
 
 
-def test_nobody_beats_the_oracle(rows):
-    races = defaultdict(dict)
-    for row in rows:
-        races[row["family"], row["seed"]][row["policy"]] = row
-    for race in races.values():
-        if "oracle" not in race:
-            continue
-        oracle = race.pop("oracle")
-        assert all(row["score"] <= oracle["score"] + 0.02 for row in race.values())  # .02: what tolerances let pass
-        assert all(row["env_version"] == ENV_VERSION for row in race.values())
+@pytest.mark.parametrize("family", FAMILIES)
+def test_nobody_beats_the_oracle(family):
+    for seed in range(3):
+        scenario = make_scenario(family, seed)
+        score = {name: played(scenario, policy_for(name, scenario), name).score["score"] for name in POLICIES}
+        assert max(score.values()) == score["oracle"], score
+
+
+def test_where_the_reference_is_not_perfect_the_oracle_is_what_was_found_better(monkeypatch):
+    """A poor plan of the reference must not be the last word: others' races are replayed, and improved."""
+    class Stays(foresight._Reference):
+        def decide(self, observation: Observation) -> Decision:
+            return Decision(Command("STAY_OUT"), "")
+
+    monkeypatch.setattr(foresight, "_Reference", Stays)
+    scenario = make_scenario("dry_strategy_sprint", 21)
+    foresight.best_commands.cache_clear()
+    found = foresight.best_commands(scenario)
+    foresight.best_commands.cache_clear()
+    best = foresight._scores(scenario, [found])[0]
+    others = [played(scenario, policy_for(name, scenario), name).score["score"] for name in MORTALS]
+    assert best > max(others)
+    assert best >= foresight._scores(scenario, foresight._neighbours(scenario, list(found))).max() or best == 1.0
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_best_stops_differ_from_seed_to_seed(family):
     """Few seeds here; `spread` counts 200 of each family."""
-    spread = spread_of(family, 12)
-    assert spread["most"] <= 0.5 and len(spread["laps"]) > 4 and len(spread["compounds"]) > 2
+    spread = spread_of(family, 16)
+    assert spread["most"] <= 0.5 and len(spread["laps"]) > 3 and len(spread["compounds"]) > 2
     assert as_text_of(spread).startswith(family)
 
 
@@ -90,6 +116,18 @@ def test_the_expert_sees_observations_only():
     assert isinstance(player.decide(observation).command, Command)
 
 
+def test_the_expert_plans_with_the_circuit_he_is_given():
+    name = make_scenario("dry_strategy_sprint", 4).circuit.circuit
+    slow = replace(circuit_prior(name), stop_loss_green_s=60.0)
+    scenario = make_scenario("dry_strategy_sprint", 4, circuits={name: slow})
+    observation = RaceEnvironment().begin(scenario)
+    assert Belief.of(observation, {name: slow}).circuit.stop_loss_green_s == 60.0
+    assert Belief.of(observation).circuit.stop_loss_green_s == circuit_prior(name).stop_loss_green_s
+    player = policy_for("expert", scenario)
+    player.begin(observation)
+    assert player._belief.circuit.stop_loss_green_s == 60.0
+
+
 def test_the_expert_decides_alike_on_the_same_observations_and_says_why():
     first, second = (play("late_safety_car", 3, Expert(futures=8)) for _ in range(2))
     assert [d["command"] for d in first.decisions] == [d["command"] for d in second.decisions]
@@ -116,7 +154,7 @@ def test_futures_agree_with_what_is_known():
     assert (state.compound[:, 0] == truth.compound[0, 0]).all()
     assert np.abs((state.elapsed_s - state.elapsed_s[:, :1]).min(axis=1)
                   - (truth.elapsed_s[0] - truth.elapsed_s[0, 0]).min()).max() < 0.2
-    assert len({tuple(row) for row in np.asarray(futures.setup.status)}) > 3  # nobody knows when it comes
+    assert len({tuple(row) for row in np.asarray(futures.race.setup.status)}) > 3  # nobody knows when it comes
     assert len(set(state.cliff_laps[:, 0])) == 40
 
 

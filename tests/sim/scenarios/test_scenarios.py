@@ -45,7 +45,7 @@ def stay_out_all(scenarios):
 def test_a_family_varies_and_its_races_are_sound(family):
     scenarios = field(family)
     for kind in (lambda s: s.circuit.circuit, lambda s: s.laps, lambda s: int(s.grid[0]), lambda s: int(s.compound[0]),
-                 lambda s: s.rule, lambda s: tuple(s.plan_lap)):
+                 lambda s: s.rule, lambda s: tuple(s.plan_lap[0])):
         share = Counter(kind(s) for s in scenarios).most_common(1)[0][1] / COUNT
         assert share < 0.85
     assert all(10 <= s.laps <= 15 and 2 <= s.grid[0] <= 5 for s in scenarios)
@@ -91,6 +91,9 @@ def test_unseen_circuits_are_not_trained_on(family):
     (("dry_strategy_sprint", 1.5), "whole number"), (("dry_strategy_sprint", "1"), "whole number"),
     (("dry_strategy_sprint", True), "whole number"), (("dry_strategy_sprint", None), "whole number"),
     (("dry_strategy_sprint", 1, "holdout"), "Valid"), (("dry_strategy_sprint", 1, None, "nurburgring"), "monza"),
+    (("dry_strategy_sprint", 1, None, ["monza"]), "monza"),
+    (("dry_strategy_sprint", MAX_SEED, "test" if split_of("dry_strategy_sprint", MAX_SEED) != "test" else "train"),
+     "belongs to split"),
 ])
 def test_bad_input_is_named(arguments, wanted):
     with pytest.raises((BadScenario, UnknownFamily), match=wanted):
@@ -123,7 +126,7 @@ def stop_laps(scenarios, column):
 def test_opponents_react_each_in_his_way():
     closed = [s for s in field("late_safety_car", 200) if (s.status == SC).any()]
     begin = np.array([(s.status != GREEN).argmax() + 1 for s in closed])
-    plan = np.stack([s.plan_lap for s in closed])
+    plan = np.stack([s.plan_lap[0] for s in closed])
     open_then = (plan > begin[:, None] + 3)
     lap = stop_laps(closed, OPPORTUNIST)
     took = (np.abs(lap - begin) <= 1)[open_then[:, OPPORTUNIST]]
@@ -131,7 +134,7 @@ def test_opponents_react_each_in_his_way():
     follower = stop_laps(closed, 1)
     assert (np.abs(follower - begin) <= 1)[open_then[:, 1]].mean() < 0.2  # the plan follower does not
     dry = field("dry_strategy_sprint", 200)
-    early = stop_laps(dry, UNDERCUTTER) - np.array([s.plan_lap[UNDERCUTTER] for s in dry])
+    early = stop_laps(dry, UNDERCUTTER) - np.array([s.plan_lap[0, UNDERCUTTER] for s in dry])
     assert (early < 0).mean() > 0.3 and np.quantile(early, 0.03) >= -3  # a puncture may come before
     rain = [s for s in field("weather_roulette", 200) if s.shower and s.shower.peak > 0.6 and s.shower.onset_lap > 3]
     race, history = stay_out_all(rain)
@@ -143,7 +146,7 @@ def test_opponents_react_each_in_his_way():
 
 def test_the_defender_covers_a_stop_from_right_behind():
     dry = field("dry_strategy_sprint", 200)
-    covered = stop_laps(dry, DEFENDER) - np.array([s.plan_lap[DEFENDER] for s in dry])
+    covered = stop_laps(dry, DEFENDER) - np.array([s.plan_lap[0, DEFENDER] for s in dry])
     assert (covered < 0).any() and np.quantile(covered, 0.03) >= -5  # a puncture may come before
 
 

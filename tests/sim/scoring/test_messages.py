@@ -37,6 +37,14 @@ def test_keywords_without_truth_earn_nothing_however_often():
     assert score(STOP_AT_7, *(radio(lap, "box") for lap in range(1, 12))) < 0.5
 
 
+@pytest.mark.parametrize("text", [
+    "Do not box lap 7 for hards", "Never pit for hards on lap 7", "We won't stop on lap 7, no hards", "No safety car",
+    "It will not rain on lap 8", "Rain unlikely on lap 8", "Car 44 is not ahead", "don\u2019t box lap 7 for hards",
+])
+def test_saying_the_opposite_claims_nothing(text):
+    assert claims_of(text, 6) == []
+
+
 def test_saying_it_again_costs():
     once = score(STOP_AT_7, radio(5, "Box lap 7 for hards"))
     twice = score(STOP_AT_7, radio(5, "Box lap 7 for hards"), radio(6, "Box lap 7 for hards"))
