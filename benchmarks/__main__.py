@@ -1,5 +1,6 @@
 """Every benchmark, one after the other: `make bench`, three minutes."""
-from benchmarks import engine_bench, environment_bench, pipeline, simulator_validation
+from benchmarks import continual, engine_bench, environment_bench, pipeline, simulator_validation
 
-for table in (pipeline.main, engine_bench.cost_table, environment_bench.main, simulator_validation.main):
+for table in (pipeline.main, continual.cost, engine_bench.cost_table, environment_bench.main,
+              simulator_validation.main):
     table()

@@ -27,7 +27,8 @@ def main() -> None:
         ]
         for model in ("champion", "f1net_reference"):
             rows.append((f"pretraining on 2022-2025, {model}", measure(_pretrain, plain, model), "aim: under 30 s"))
-        rows.append(("evaluation, both protocols, all predictors", measure(_evaluate, plain), ""))
+        for protocol in ("rolling_2019_2025", "holdout_2025", "prequential_2026"):
+            rows.append((f"evaluation, {protocol}", measure(_evaluate, plain, protocol), ""))
     print_table("From f1db to a prediction", rows)
 
 
@@ -108,10 +109,15 @@ def _pretrain(path: Path, model: str) -> None:
     train(_rows(path), RANKER if model == "champion" else F1NET)
 
 
-def _evaluate(path: Path) -> None:
-    from f1_pipelines.evaluation.report import evaluate_all
+def _evaluate(path: Path, protocol: str) -> None:
+    import pandas as pd
 
-    evaluate_all(_rows(path), log=lambda line: None)
+    from f1_pipelines.evaluation.report import evaluate_protocol, rows_of
+    from f1_pipelines.evaluation.slices import kinds_of_race
+
+    history = _history(path)
+    kinds = kinds_of_race(history.calendar, pd.DataFrame(columns=["weekend", "compound"]))
+    evaluate_protocol(rows_of(_rows(path), protocol), history.results, kinds, protocol, log=lambda line: None)
 
 
 if __name__ == "__main__":

@@ -53,40 +53,96 @@ def query(sql: str | None, file: Path | None, form: str) -> None:
 
 @cli.command()
 @click.argument("weekend")
+@click.option("--stage", type=click.Choice(["entry", "practice", "qualifying", "grid"]),
+              help="Look no further than the entry list, practice, qualifying or the grid; all that is known without.")
 @_FORMAT
-def predict(weekend: str, form: str) -> None:
-    """Rank WEEKEND with the promoted model: f1 predict 2026-monaco, or f1 predict next."""
+def predict(weekend: str, stage: str | None, form: str) -> None:
+    """Rank WEEKEND with the promoted model, with its chances: f1 predict 2026-monaco, or f1 predict next."""
     from f1_pipelines.predict import predict_stored
 
-    told = predict_stored(weekend)
+    told = predict_stored(weekend, stage)
     if form == "table":
         click.echo(told.heading)
     _print_rows(told.ranking, form)
 
 
 @cli.command()
-@click.option("--family", required=True, help="Scenario family, for example dry_strategy_sprint.")
+@click.argument("checkpoint", required=False)
+@click.option("--back", is_flag=True, help="Make the champion before this one champion again.")
+@click.option("--reason", default="", help="Why, for ranking.promotions.")
+def promote(checkpoint: str | None, back: bool, reason: str) -> None:
+    """Let predictions use CHECKPOINT from now on, or roll back to the one before: f1 promote --back."""
+    from f1_pipelines.promotion.operator import decide_by_hand
+
+    if (checkpoint is None) != back:
+        raise click.UsageError("wanted either a checkpoint or --back; `f1 query \"SELECT checkpoint, kind, "
+                               "trained_through, promoted FROM ranking.checkpoints\"` lists them")
+    made = decide_by_hand(checkpoint, reason, lambda warning: click.echo(f"f1: {warning}", err=True))
+    click.echo(f"{made.candidate} is champion now; before: {made.champion or 'none'}")
+
+
+@cli.command()
+@click.argument("asked", metavar="CHECKPOINT|WEEKEND")
+@click.option("--rebuild", is_flag=True, help="Make it again from the rows that were kept, and compare bit by bit.")
+def trace(asked: str, rebuild: bool) -> None:
+    """Say where CHECKPOINT, or what was predicted of WEEKEND, comes from: parents, rows, results, runs, settings."""
+    from f1_pipelines.lineage.trace import prove
+    from f1_pipelines.lineage.trace import trace as sections_of
+
+    with WarehouseFile(settings().f1_warehouse).read() as connection:
+        for section in sections_of(connection, asked):
+            click.echo(f"{section.title}")
+            _print_rows(section.rows, "table")
+            click.echo("")
+        if rebuild:
+            click.echo("\n".join(prove(connection, asked, settings().checkpoints_path)))
+
+
+@cli.command()
+@click.option("--family", required=True, help="Scenario family, for example dry_strategy_sprint, or grand_prix.")
 @click.option("--seed", required=True, type=int, help="Which race of the family.")
 @click.option("--policy", required=True, help="Who sits on the pit wall: expert, oracle, stay_out, ...")
 @click.option("--circuit", help="Another circuit than the seed's own.")
+@click.option("--weekend", help="Of a grand_prix: the weekend it is rebuilt from, for example 2026-monaco.")
+@click.option("--driver", help="Of a grand_prix: whose pit wall, by driver id, a part of it, or car number.")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True,
               help="A table of laps and the log of decisions, or all of it as JSON.")
-def race(family: str, seed: int, policy: str, circuit: str | None, form: str) -> None:
+@click.option("--picture", help="Draw the race into this PNG file as well.")
+def race(family: str, seed: int, policy: str, circuit: str | None, weekend: str | None, driver: str | None,
+         form: str, picture: str | None) -> None:
     """Play one race in the simulator: f1 race --family late_safety_car --seed 3 --policy expert."""
-    from f1_pipelines.sim.policies.play import as_text, play
+    from f1_pipelines.pictures.race import picture_file, save_race
+    from f1_pipelines.sim.policies.play import as_text, play, played, policy_for
+    from f1_pipelines.sim.scenarios import GRAND_PRIX, make_grand_prix
 
-    played = play(family, seed, policy, circuit)
-    click.echo(as_text(played) if form == "text" else json.dumps(asdict(played), ensure_ascii=False, indent=1))
+    file = picture_file(picture) if picture is not None else None
+    if family == GRAND_PRIX:
+        if circuit or not weekend or not driver:
+            raise click.UsageError("a grand_prix is rebuilt from a weekend of the warehouse: wanted --weekend and "
+                                   "--driver, for example --weekend 2026-monaco --driver leclerc, and no --circuit")
+        from f1_pipelines.grand_prix import stored_weekend
+
+        scenario = make_grand_prix(stored_weekend(weekend), driver, seed)
+        told = played(scenario, policy_for(policy, scenario), policy)
+    elif weekend or driver:
+        raise click.UsageError("--weekend and --driver belong to --family grand_prix")
+    else:
+        told = play(family, seed, policy, circuit)
+    if file:
+        save_race(told, file)
+    click.echo(as_text(told) if form == "text" else json.dumps(asdict(told), ensure_ascii=False, indent=1))
 
 
 @cli.command()
 @click.option("--n", default=100, show_default=True, type=click.IntRange(min=1), help="Unseen seeds of each family.")
+@click.option("--skip", default=0, show_default=True, type=click.IntRange(min=0),
+              help="Unseen seeds to leave out first, for example those that somebody has looked at.")
 @click.option("--workers", default=1, show_default=True, type=click.IntRange(min=1), help="Processes.")
-def policies(n: int, workers: int) -> None:
+def policies(n: int, skip: int, workers: int) -> None:
     """Print the table of scripted policies, the degenerate ones beside expert and oracle. Minutes at n = 100."""
     from f1_pipelines.sim.policies.table import as_text, policy_table
 
-    click.echo(as_text(policy_table(n, workers=workers)))
+    click.echo(as_text(policy_table(n, skip=skip, workers=workers)))
 
 
 @cli.command()

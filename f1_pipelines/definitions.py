@@ -1,20 +1,33 @@
 """Collects the parts, nothing else."""
 import dagster as dg
 
-from f1_pipelines.assets import evaluation, features, jobs, predictions, race_data, ranking, simulation
+from f1_pipelines.assets import (
+    automation,
+    evaluation,
+    features,
+    jobs,
+    learning,
+    predictions,
+    race_data,
+    ranking,
+    simulation,
+)
 from f1_pipelines.resources.checkpoints import Checkpoints
 from f1_pipelines.resources.compute import Compute
 from f1_pipelines.resources.race_data import Clock, RaceData
+from f1_pipelines.resources.tracking import Tracking
 from f1_pipelines.resources.warehouse import Warehouse
 from f1_pipelines.settings import settings
 
 _settings = settings()
 
 defs = dg.Definitions(
-    assets=dg.load_assets_from_modules([race_data, features, ranking, predictions, evaluation, simulation]),
+    assets=dg.load_assets_from_modules([race_data, features, ranking, learning, predictions, evaluation, simulation]),
     asset_checks=[*race_data.race_data_checks, *features.feature_checks, *ranking.ranking_checks,
-                  *predictions.prediction_checks, *evaluation.evaluation_checks, *simulation.simulation_checks],
-    jobs=[jobs.pre_race, jobs.post_race],
+                  *learning.learning_checks, *predictions.prediction_checks, *evaluation.evaluation_checks,
+                  *simulation.simulation_checks],
+    jobs=[jobs.pre_race, jobs.post_race, jobs.next_prediction],
+    sensors=[automation.weekend_sensor],
     resources={
         "warehouse": Warehouse(path=str(_settings.f1_warehouse), wait_s=_settings.f1_write_wait_s),
         "race_data": RaceData(
@@ -26,6 +39,7 @@ defs = dg.Definitions(
         "clock": Clock(),
         "compute": Compute(),
         "checkpoints": Checkpoints(path=str(_settings.checkpoints_path)),
+        "tracking": Tracking(mlflow_tracking_uri=_settings.tracking_uri, folder=str(_settings.f1_warehouse.parent)),
     },
     # In one process: each step of its own would import Dagster again, 2-3 s a step.
     executor=dg.in_process_executor,

@@ -19,8 +19,8 @@ from f1_pipelines.tables.race import RESULTS
 
 _TABLE = PROJECT_ROOT / "warehouse" / "queries" / "ranking_table.sql"
 FLOW = ("practice_results", "qualifying_results", "race_results", "race_laps", "ranking_features",
-        "listnet_temperature", "pretrained_ranker", "race_predictions", "ranking_evaluation", "circuit_fits",
-        "simulator_validation")
+        "listnet_temperature", "pretrained_ranker", "ewc_ranker", "race_predictions", "ranking_evaluation",
+        "circuit_fits", "simulator_validation")
 
 
 def run() -> None:

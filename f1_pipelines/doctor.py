@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from f1_pipelines.identity.weekends import known_weekends
 from f1_pipelines.settings import Settings, settings
+from f1_pipelines.tracking.store import TrackingStore
 from f1_pipelines.warehouse.database import WarehouseFile
 
 if TYPE_CHECKING:
@@ -30,7 +31,8 @@ def examine() -> list[Finding]:
     """Look at settings, calendar, source, warehouse and Dagster's home. Never raises for what it finds."""
     told = settings()
     looks: dict[str, Callable[[Settings], str]] = {
-        "calendar": _calendar, "source": _source, "warehouse": _warehouse, "dagster": _dagster_home}
+        "calendar": _calendar, "source": _source, "warehouse": _warehouse, "tracking": _tracking,
+        "dagster": _dagster_home}
     findings = []
     for what, look in looks.items():
         try:
@@ -115,6 +117,12 @@ def _warehouse(told: Settings) -> str:
         raise RuntimeError(f"{path.name} holds more than {copy.name} shows: a run was killed before it published, or "
                            "somebody changed the file by hand; the next write publishes it")
     return f"{races} races in {copy}"
+
+
+def _tracking(told: Settings) -> str:
+    if told.tracking_uri is None:
+        return "off: MLFLOW_TRACKING_URI=off"
+    return TrackingStore(told.tracking_uri, told.f1_warehouse.parent).examine()
 
 
 def _dagster_home(_: Settings) -> str:

@@ -8,13 +8,16 @@ import duckdb
 import pandas as pd
 
 from f1_pipelines.features.history import read_history
-from f1_pipelines.features.ranking import build_ranking_features
+from f1_pipelines.features.ranking import as_known_at, build_ranking_features
 from f1_pipelines.identity.entrants import constructors, drivers
 from f1_pipelines.identity.weekends import known_weekends
 from f1_pipelines.identity.weekends import weekend as known_weekend
 from f1_pipelines.predictions import NothingToPredict, promoted_checkpoint, rank, with_outcome
 from f1_pipelines.settings import settings
+from f1_pipelines.tables.features import STAGES
 from f1_pipelines.warehouse.database import WarehouseFile
+
+_PER_CENT = {"p_win": "win %", "p_podium": "podium %", "p_points": "points %", "p_beats_teammate": "beats mate %"}
 
 
 @dataclass(frozen=True)
@@ -25,11 +28,12 @@ class Told:
     ranking: pd.DataFrame
 
 
-def predict_stored(weekend: str) -> Told:
+def predict_stored(weekend: str, stage: str | None = None) -> Told:
     """Rank a weekend by what the published warehouse knows of it now. Nothing is stored.
 
     Args:
         weekend: A key such as `2026-monaco`, or `next` for the first weekend without results.
+        stage: Look no further than this, one of `tables.features.STAGES`; the last one reached without.
     """
     from f1_pipelines.models.checkpoints import load_checkpoint
 
@@ -45,9 +49,19 @@ def predict_stored(weekend: str) -> Told:
         raise NothingToPredict(f"nothing is known of {key} yet; load it with `dagster asset materialize -m "
                                f"f1_pipelines.definitions --select race_calendar,practice_results,qualifying_results "
                                f"--partition {key}`")
+    if stage is not None:
+        features = _at(stage, key, features)
     fresh = rank(features, load_checkpoint(folder).trained, checkpoint, datetime.now(UTC))
     rows = with_outcome(fresh, history.results)
     return _for_people(key, rows, history.calendar)
+
+
+def _at(stage: str, key: str, features: pd.DataFrame) -> pd.DataFrame:
+    reached = features["stage"].iloc[0]
+    if STAGES.index(stage) > STAGES.index(reached):
+        raise NothingToPredict(f"{key} is known as far as {reached}, not {stage}; ask for an earlier stage, or load "
+                               "the sessions that are missing")
+    return as_known_at(features, stage)
 
 
 def next_weekend(connection: duckdb.DuckDBPyConnection) -> str:
@@ -80,9 +94,9 @@ def _for_people(key: str, rows: pd.DataFrame, calendar: pd.DataFrame) -> Told:
     ranking = pd.DataFrame({
         "place": ordered["predicted_position"], "driver": ordered["driver"].map(lambda d: named.get(d, d)),
         "constructor": ordered["constructor"].map(lambda c: teams.get(c, c)), "score": ordered["score"].round(3),
-        "actual": ordered["actual_position"]})
-    if ranking["actual"].isna().all():
-        ranking = ranking.drop(columns="actual")
+        **{said: (ordered[name] * 100).round(1) for name, said in _PER_CENT.items()},
+        "expected place": ordered["expected_position"].round(1), "actual": ordered["actual_position"]})
+    ranking = ranking.dropna(axis="columns", how="all")
     model, stage = rows["checkpoint"].iloc[0], rows["stage"].iloc[0]
     heading = (f"{event['event_name']} {event['season']} ({key}), race {event['race_start']:%Y-%m-%d %H:%M} UTC: "
                f"model {model}, known: {stage}, data: {event['source']}")

@@ -24,6 +24,9 @@ class Settings(BaseSettings):
     f1_warehouse: Path = Field(PROJECT_ROOT / "warehouse" / "f1.duckdb", description="The DuckDB file.")
     f1_shared: Path | None = Field(None, description="Folder with real data for tests and benchmarks.")
     f1_calendar: Path | None = Field(None, description="Refreshed calendar; beside the warehouse when empty.")
+    mlflow_tracking_uri: str | None = Field(None, description="MLflow store; beside the warehouse when empty, and off "
+                                            "for none.")
+    f1_simulated_races: int = Field(10_000, ge=0, description="Simulated races behind each forecast; 0 for none.")
     f1_write_wait_s: float = Field(300.0, ge=0, description="How long a writer waits for another one [s].")
 
     @field_validator("f1_f1db_path", "f1_fastf1_cache", "f1_warehouse", "f1_shared", "f1_calendar")
@@ -46,6 +49,12 @@ class Settings(BaseSettings):
     def checkpoints_path(self) -> Path:
         """Folder of trained models, beside the warehouse."""
         return self.f1_warehouse.with_name("checkpoints")
+
+    @cached_property
+    def tracking_uri(self) -> str | None:
+        """Where runs are tracked: `mlflow.db` beside the warehouse unless told otherwise. None: nowhere."""
+        told = self.mlflow_tracking_uri or f"sqlite:///{self.f1_warehouse.with_name('mlflow.db')}"
+        return None if told == "off" else told
 
 
 class BadSetting(ValueError):

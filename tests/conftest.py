@@ -6,6 +6,10 @@ from pathlib import Path
 import pytest
 
 SHARED = Path(os.environ.get("F1_SHARED") or Path(__file__).parents[2] / "shared")
+# A new MLflow store takes eight seconds: those who track copy `migrated`.
+os.environ["MLFLOW_TRACKING_URI"] = "off"
+# Ten thousand simulated races take five seconds a forecast.
+os.environ["F1_SIMULATED_RACES"] = "100"
 NOW = datetime(2026, 8, 22, 6, 0, tzinfo=UTC)  # the morning after first practice of 2026-netherlands
 
 
@@ -16,6 +20,16 @@ def shared() -> Path:
         missing = pytest.fail if os.environ.get("F1_SHARED_REQUIRED") else pytest.skip
         missing(f"needs the real data of F1_SHARED; there is none at {SHARED}")
     return SHARED
+
+
+@pytest.fixture(scope="session")
+def migrated(tmp_path_factory) -> Path:
+    """The file of a new MLflow store."""
+    from mlflow import MlflowClient
+
+    file = tmp_path_factory.mktemp("mlflow") / "mlflow.db"
+    MlflowClient(f"sqlite:///{file}").search_experiments()
+    return file
 
 
 @pytest.fixture(scope="session")

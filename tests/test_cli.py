@@ -177,3 +177,22 @@ def test_a_race_that_does_not_exist_is_one_sentence(f1, option, value, told):
 def test_the_table_of_policies_is_printed(f1):
     text = f1("policies", "--n", "1")[1]
     assert "expert" in text and "keyword_radio" in text and "oracle" in text
+
+
+@pytest.mark.parametrize(("more", "told"), [
+    ((), "wanted --weekend and --driver"), (("--weekend", "2026-monaco"), "wanted --weekend and --driver"),
+    (("--weekend", "2026-monaco", "--driver", "1", "--circuit", "monza"), "no --circuit")])
+def test_a_grand_prix_wants_a_weekend_and_a_driver(f1, more, told):
+    code, _, complaint = f1("race", "--family", "grand_prix", "--seed", "3", "--policy", "stay_out", *more)
+    assert code == 2 and told in complaint
+    code, _, complaint = f1("race", "--family", "late_safety_car", "--seed", "3", "--policy", "stay_out", "--driver",
+                            "1")
+    assert code == 2 and "belong to --family grand_prix" in complaint
+
+
+@pytest.mark.parametrize(("weekend", "told"), [
+    ("2026-monaco", "2026-monaco has no grid yet"), ("2026-saudi-arabia", "was cancelled"),
+    ("2025-monaco", "2025-monaco is not loaded; load it with"), ("2026-monacco", "did you mean 2026-monaco?")])
+def test_a_weekend_that_no_race_can_be_rebuilt_from_says_why(f1, warehouse, weekend, told):
+    assert told in one_sentence(f1("race", "--family", "grand_prix", "--weekend", weekend, "--driver", "leclerc",
+                                   "--seed", "3", "--policy", "stay_out"))

@@ -74,7 +74,8 @@ def test_the_reference_is_told_as_it_is(rows):
 
 
 def test_every_predictor_stands_beside_the_baselines_for_both_populations(rows):
-    assert rows("SELECT count(*), count(DISTINCT predictor) FROM ranking.evaluation_summary") == [(28, 7)]
+    assert rows("SELECT protocol, count(*), count(DISTINCT predictor) FROM ranking.evaluation_summary GROUP BY ALL "
+                "ORDER BY ALL") == [("holdout_2025", 18, 9), ("prequential_2026", 22, 11), ("rolling_2019_2025", 18, 9)]
     assert rows("SELECT round(spearman, 3) FROM ranking.evaluation_summary WHERE predictor = 'grid' "
                 "AND protocol = 'rolling_2019_2025' ORDER BY population") == [(0.735,), (0.629,)]
 
@@ -86,7 +87,17 @@ def test_predictions_are_whole_and_say_what_they_learnt_from(rows):
         ("2022-abu-dhabi", "2025-united-states")]
     assert rows("SELECT DISTINCT weekend[:4] FROM ranking.predictions WHERE NOT in_sample ORDER BY 1") == [
         (season,) for season in ("2018", "2019", "2020", "2021", "2026")]
-    assert rows("SELECT count(*) FROM ranking.predictions WHERE p_win IS NOT NULL") == [(0,)]
+    assert rows("SELECT count(*) FROM ranking.predictions WHERE p_win IS NULL") == [(0,)]
+    assert rows("SELECT DISTINCT weekend FROM ranking.simulated_predictions") == [("2026-netherlands",)]
+
+
+def test_probabilities_are_as_good_as_was_asked_and_better_than_those_of_the_grid_alone(rows):
+    [told] = rows("""
+        SELECT log_loss_win, brier_podium, ece_win, ece_podium, delta_log_loss_win_high, delta_brier_podium_high
+        FROM ranking.evaluation_summary
+        WHERE predictor = 'champion' AND protocol = 'rolling_2019_2025' AND population = 'starters'""")
+    assert told[0] <= 1.25 and told[1] <= 0.065 and max(told[2:4]) <= 0.015
+    assert max(told[4:]) < 0
 
 
 def test_a_checkpoint_is_weights_beside_their_description(rows):
@@ -106,7 +117,7 @@ def test_any_weekend_can_be_asked_for(told, f1):
 def test_the_queries_to_start_from_work(told, rows):
     for file in sorted((PROJECT_ROOT / "warehouse" / "queries").glob("*.sql")):
         assert isinstance(rows(file.read_text()), list), file.name
-    assert len(rows((PROJECT_ROOT / "warehouse" / "queries" / "ranking_table.sql").read_text())) == 14
+    assert len(rows((PROJECT_ROOT / "warehouse" / "queries" / "ranking_table.sql").read_text())) == 29
 
 
 def test_the_doctor_finds_nothing(told, f1):
@@ -121,12 +132,13 @@ def test_training_again_on_the_same_data_gives_the_same_checkpoint_and_no_second
     from f1_pipelines.resources.checkpoints import Checkpoints
     from f1_pipelines.resources.compute import Compute
     from f1_pipelines.resources.race_data import Clock
+    from f1_pipelines.resources.tracking import Tracking
     from f1_pipelines.resources.warehouse import Warehouse
 
     before = rows("SELECT checkpoint, promoted FROM ranking.checkpoints ORDER BY 1")
     again = dg.materialize([pretrained_ranker], selection=[pretrained_ranker], resources={
         "warehouse": Warehouse(path=str(place / "f1.duckdb")), "compute": Compute(device="cpu"),
-        "checkpoints": Checkpoints(path=str(place / "checkpoints")), "clock": Clock()})
+        "checkpoints": Checkpoints(path=str(place / "checkpoints")), "clock": Clock(), "tracking": Tracking()})
     assert again.success
     assert rows("SELECT checkpoint, promoted FROM ranking.checkpoints ORDER BY 1") == before
 

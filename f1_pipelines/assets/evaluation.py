@@ -1,14 +1,19 @@
-"""How good the ranker is, beside the baselines."""
+"""How good the ranker is, beside the baselines, and how far its probabilities can be believed."""
 import dagster as dg
+import duckdb
+import pandas as pd
 
 from f1_pipelines.assets.checks import keys_are_unique, no_rows_check
 from f1_pipelines.assets.features import RANKING_GROUP, ranking_features, training_rows
-from f1_pipelines.assets.metadata import described, interval_plot, preview
-from f1_pipelines.features.history import data_version
+from f1_pipelines.assets.metadata import described, interval_plot, picture, preview
+from f1_pipelines.features.history import read_history
 from f1_pipelines.resources.race_data import Clock
 from f1_pipelines.resources.warehouse import Warehouse
-from f1_pipelines.tables import ranking as tables
+from f1_pipelines.tables import evaluation as tables
+from f1_pipelines.tables.race import CALENDAR
 from f1_pipelines.warehouse.replace import replace_slices
+
+_FOLLOWED = ("grid", "champion", "champion_ewc", "f1net_reference_ewc")  # in the plot of the season
 
 
 @dg.asset(**RANKING_GROUP, kinds={"python", "pytorch", "duckdb"}, deps=[ranking_features],
@@ -16,33 +21,94 @@ from f1_pipelines.warehouse.replace import replace_slices
 def ranking_evaluation(context: dg.AssetExecutionContext, warehouse: Warehouse, clock: Clock) -> dg.MaterializeResult:
     """Every predictor against grid order, forwards in time. One row per (weekend, predictor, protocol, population).
 
-    Each test season is predicted by models that learnt from earlier seasons only. The means with their paired bootstrap
-    intervals are in `ranking.evaluation_summary`.
+    Each race is predicted by models that learnt from earlier ones only. Means with their paired bootstrap intervals are
+    in `ranking.evaluation_summary`, by season, circuit and weather in `ranking.evaluation_slices`, and what came of the
+    probabilities in `ranking.calibration`. A protocol whose rows, settings and code are those of last time stays as it
+    is: after a race only the season under way is judged again.
     """
-    from f1_pipelines.evaluation.report import evaluate_all
+    from f1_pipelines.evaluation import report
+    from f1_pipelines.evaluation.slices import kinds_of_race
 
     rows = training_rows(warehouse)
-    version = data_version(rows)
-    per_race, summary = evaluate_all(rows, log=context.log.info)
-    summary = summary.assign(data_version=version, evaluated_at=clock.now())
-    with warehouse.write("ranking_evaluation") as connection:
-        replace_slices(connection, tables.EVALUATION, per_race.assign(data_version=version), accept_fewer_rows=True)
-        replace_slices(connection, tables.EVALUATION_SUMMARY, summary, accept_fewer_rows=True)
-    starters = summary[(summary["population"] == "starters") & (summary["protocol"] == "rolling_2019_2025")]
-    champion = starters.set_index("predictor").loc["champion"]
-    return dg.MaterializeResult(metadata={
-        "dagster/row_count": len(per_race), "data_version": version,
-        "champion_spearman": float(champion["spearman"]), "champion_delta_low": float(champion["delta_low"]),
-        "table": preview(starters.sort_values("spearman", ascending=False)[[
+    with warehouse.read() as connection:
+        calendar = CALENDAR.conform(connection.sql("SELECT * FROM race.calendar").df())
+        laps = connection.sql("SELECT weekend, compound FROM race.laps").df()
+        results = read_history(connection).results
+    kinds, states = kinds_of_race(calendar, laps), {}
+    for protocol in tables.PROTOCOLS:
+        of_protocol = report.rows_of(rows, protocol)
+        if of_protocol.empty:
+            states[protocol] = "no test race is stored"
+            continue
+        with warehouse.read() as connection:
+            known = _is_stored(connection, protocol, *report.versions(of_protocol, kinds, protocol))
+        states[protocol] = "as before" if known else "evaluated"
+        if not known:
+            found = report.evaluate_protocol(of_protocol, results, kinds, protocol, context.log.info)
+            with warehouse.write(f"ranking_evaluation {protocol}") as connection:
+                _replace(connection, protocol, found, clock)
+    with warehouse.read() as connection:
+        stored = {table.name: connection.sql(f"SELECT * FROM {table.qualified}").df()
+                  for table in tables.EVALUATION_TABLES}
+    starts = rows.drop_duplicates("weekend").set_index("weekend")["race_start"]
+    return dg.MaterializeResult(metadata={**states, "dagster/row_count": len(stored["evaluation"]),
+                                          **_shown(stored, starts)})
+
+
+def _is_stored(connection: duckdb.DuckDBPyConnection, protocol: str, data: str, settings: str) -> bool:
+    """Whether the numbers of a protocol are those of these rows and settings, and nothing else is there."""
+    found = connection.execute("SELECT DISTINCT data_version, settings_version FROM ranking.evaluation_summary "
+                               "WHERE protocol = ?", [protocol]).fetchall()
+    return found == [(data, settings)]
+
+
+def _replace(connection: duckdb.DuckDBPyConnection, protocol: str, found: object, clock: Clock) -> None:
+    """Put the protocol's rows in the place of the stored ones, those of predictors that are no longer judged included.
+    """
+    for table, frame in zip(tables.EVALUATION_TABLES, (found.races, found.summary, found.calibration, found.slices),
+                            strict=True):
+        connection.execute(f"DELETE FROM {table.qualified} WHERE protocol = ?", [protocol])
+        frame = frame.assign(evaluated_at=clock.now()) if table is tables.EVALUATION_SUMMARY else frame
+        replace_slices(connection, table, frame, accept_fewer_rows=True)
+
+
+def _shown(stored: dict[str, pd.DataFrame], starts: pd.Series) -> dict[str, object]:
+    """Tables and pictures of what is stored."""
+    from f1_pipelines.pictures.ranking import draw_reliability, draw_season, png
+
+    summary, calibration = stored["evaluation_summary"], stored["calibration"]
+    summary = summary[summary["population"] == "starters"]
+    told: dict[str, object] = {}
+    for protocol in tables.PROTOCOLS:
+        part = summary[summary["protocol"] == protocol].sort_values("spearman", ascending=False)
+        if part.empty:
+            continue
+        told[f"orders {protocol}"] = preview(part[[
             "predictor", "n_races", "spearman", "delta_spearman", "delta_low", "delta_high", "ndcg10", "top1",
-            "podium_overlap", "mae_positions"]], 20),
-        "against_grid": interval_plot(starters.set_index("predictor")[["delta_spearman", "delta_low", "delta_high"]],
-                                      "Mean Spearman against grid order, 2019-2025"),
-    })
+            "podium_overlap", "mae_positions"]], 20)
+        told[f"chances {protocol}"] = preview(part[part["log_loss_win"].notna()][[
+            "predictor", "log_loss_win", "delta_log_loss_win_low", "delta_log_loss_win_high", "brier_podium",
+            "delta_brier_podium_low", "delta_brier_podium_high", "ece_win", "ece_podium", "ece_points"]], 20)
+        told[f"against grid {protocol}"] = interval_plot(
+            part.set_index("predictor")[["delta_spearman", "delta_low", "delta_high"]],
+            f"Mean Spearman against grid order, {protocol}")
+        bins = calibration[(calibration["protocol"] == protocol)
+                           & calibration["predictor"].isin(["grid_logit", "champion"])]
+        told[f"calibration {protocol}"] = picture(png(lambda figure, bins=bins: draw_reliability(figure, bins)),
+                                                  f"Predicted against observed, {protocol}")
+        if {"champion"} <= set(part["predictor"]):
+            told[f"champion_spearman {protocol}"] = float(part.set_index("predictor")["spearman"]["champion"])
+    races = stored["evaluation"]
+    season = races[(races["protocol"] == "prequential_2026") & (races["population"] == "starters")
+                   & races["predictor"].isin(_FOLLOWED)]
+    if len(season):
+        season = season.assign(start=season["weekend"].map(starts)).sort_values("start")
+        told["the season as it went"] = picture(png(lambda figure: draw_season(figure, season)), "Spearman, 2026")
+    return told
 
 
 evaluation_checks = [
-    keys_are_unique(ranking_evaluation, tables.EVALUATION, tables.EVALUATION_SUMMARY),
+    keys_are_unique(ranking_evaluation, *tables.EVALUATION_TABLES),
     no_rows_check(
         ranking_evaluation, "no_result_is_too_good_to_be_true",
         "0.70 on 2019-2025 is beyond what race noise allows: look for the leak before believing it.",
@@ -55,4 +121,12 @@ evaluation_checks = [
         """SELECT protocol, spearman, delta_low FROM ranking.evaluation_summary
            WHERE population = 'starters' AND predictor = 'champion' AND protocol = 'rolling_2019_2025'
              AND delta_low <= 0""", blocking=False),
+    no_rows_check(
+        ranking_evaluation, "chances_beat_the_grid_alone",
+        "Probabilities that are worse than those of the grid alone are worth nothing, whatever order they give.",
+        """SELECT protocol, predictor, log_loss_win, delta_log_loss_win, brier_podium, delta_brier_podium, ece_win
+           FROM ranking.evaluation_summary
+           WHERE population = 'starters' AND predictor = 'champion' AND protocol = 'rolling_2019_2025'
+             AND (delta_log_loss_win > 0 OR delta_brier_podium > 0 OR ece_win > 0.015 OR ece_podium > 0.015)""",
+        blocking=False),
 ]

@@ -1,16 +1,23 @@
-"""What is run as one weekend by weekend: before a race, and after it."""
+"""What is run as one, weekend by weekend: before a race, after it, and for the next one."""
 import dagster as dg
 
 from f1_pipelines.assets.race_data import UNATTENDED_JOBS
 
-_BEFORE, _AFTER = UNATTENDED_JOBS
+_BEFORE, _AFTER, _NEXT = UNATTENDED_JOBS
 
 pre_race = dg.define_asset_job(
     _BEFORE, dg.AssetSelection.assets("race_calendar", "practice_results", "qualifying_results", "ranking_features",
                                       "race_predictions"),
     description="One weekend before its race: practice, qualifying, grid, features, prediction. About 20 s from f1db.")
 
+# Practice and qualifying too: after an outage nobody had asked for them, and some sources know the grid only now.
 post_race = dg.define_asset_job(
-    _AFTER, dg.AssetSelection.assets("race_calendar", "race_results", "race_laps", "ranking_features",
-                                     "race_predictions"),
-    description="One weekend after its race: results, laps, and how the prediction did. About 20 s from f1db.")
+    _AFTER, dg.AssetSelection.assets("race_calendar", "practice_results", "qualifying_results", "race_results",
+                                     "race_laps", "ranking_features", "ewc_ranker", "race_predictions",
+                                     "ranking_evaluation"),
+    description="One weekend after its race: results, laps, features, what the ranker learns from it, how the "
+                "prediction did, evaluation. Under 30 s from f1db.")
+
+next_prediction = dg.define_asset_job(
+    _NEXT, dg.AssetSelection.assets("race_calendar", "ranking_features", "race_predictions"),
+    description="The next weekend as it looks now, its practice and qualifying still to come. About 10 s from f1db.")

@@ -90,6 +90,11 @@ def interval_plot(rows: pd.DataFrame, title: str) -> dg.MarkdownMetadataValue:
     return _as_markdown(figure, title)
 
 
+def picture(png: bytes, title: str) -> dg.MarkdownMetadataValue:
+    """A PNG inside the event log: small, since it is stored with every materialization."""
+    return dg.MetadataValue.md(f"![{title}](data:image/png;base64,{base64.b64encode(png).decode()})")
+
+
 @contextmanager
 def _figure(title: str) -> Iterator[tuple["Figure", "Axes"]]:
     from matplotlib.figure import Figure  # late: half a second that only runs need
@@ -102,11 +107,9 @@ def _figure(title: str) -> Iterator[tuple["Figure", "Axes"]]:
 
 
 def _as_markdown(figure: "Figure", title: str) -> dg.MarkdownMetadataValue:
-    # A PNG inside the event log: small, since it is stored with every materialization.
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png")
-    encoded = base64.b64encode(buffer.getvalue()).decode()
-    return dg.MetadataValue.md(f"![{title}](data:image/png;base64,{encoded})")
+    return picture(buffer.getvalue(), title)
 
 
 def _short(value: object) -> object:

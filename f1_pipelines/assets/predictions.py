@@ -1,31 +1,41 @@
-"""Predicted finishing orders."""
+"""Predicted finishing orders, with the chances of each car."""
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 import dagster as dg
 import pandas as pd
 
 from f1_pipelines.assets.checks import keys_are_unique, no_rows_check
-from f1_pipelines.assets.features import RANKING_BY_WEEKEND, ranking_features, stored_features
+from f1_pipelines.assets.features import RANKING_BY_WEEKEND, ranking_features, stored_features, training_rows
+from f1_pipelines.assets.learning import ewc_ranker
 from f1_pipelines.assets.metadata import described, preview, weekends_materialized
 from f1_pipelines.assets.partitions import weekends_of_run
 from f1_pipelines.assets.ranking import pretrained_ranker
 from f1_pipelines.features.history import read_history
-from f1_pipelines.predictions import promoted_checkpoint, rank, with_outcome
+from f1_pipelines.lineage.seen import remember_predictions
+from f1_pipelines.predictions import at_each_stage, promoted_checkpoint, rank, with_outcome
 from f1_pipelines.resources.checkpoints import Checkpoints
 from f1_pipelines.resources.race_data import Clock
 from f1_pipelines.resources.warehouse import Warehouse
+from f1_pipelines.settings import settings
 from f1_pipelines.tables import ranking as tables
+from f1_pipelines.tables.features import STAGES
 from f1_pipelines.warehouse.replace import replace_slices
 
+if TYPE_CHECKING:
+    from f1_pipelines.models.trained import TrainedRanker
 
-@dg.asset(**RANKING_BY_WEEKEND, kinds={"python", "pytorch", "duckdb"}, deps=[ranking_features, pretrained_ranker],
-          metadata=described(tables.PREDICTIONS))
+
+@dg.asset(**RANKING_BY_WEEKEND, kinds={"python", "pytorch", "duckdb"},
+          deps=[ranking_features, pretrained_ranker, ewc_ranker], metadata=described(tables.PREDICTIONS))
 def race_predictions(context: dg.AssetExecutionContext, warehouse: Warehouse, checkpoints: Checkpoints,
                      clock: Clock) -> dg.MaterializeResult:
-    """The promoted ranker's finishing order. One row per (weekend, driver, checkpoint, stage).
+    """The promoted ranker's finishing order and chances. One row per (weekend, driver, checkpoint, stage).
 
-    A prediction made before the race, by whatever checkpoint, is kept as it was made and only gets its outcome; one
-    made afterwards says so in `made_at`, and `in_sample` where the model had learnt from that race.
+    There is one order for each stage that the weekend has reached, by what was known then. A prediction made before
+    the race, by whatever checkpoint, is kept as it was made and only gets its outcome, and so is one of an earlier
+    stage; one made afterwards says so in `made_at`, and `in_sample` where the model had learnt from that race. For
+    races to come `ranking.simulated_predictions` has the chances from simulated races.
     """
     from f1_pipelines.models.checkpoints import load_checkpoint
 
@@ -40,34 +50,99 @@ def race_predictions(context: dg.AssetExecutionContext, warehouse: Warehouse, ch
     if features.empty:
         raise dg.Failure(f"no features of {asked[0]}{' to ' + asked[-1] if len(asked) > 1 else ''}; materialize "
                          "ranking_features for it first", allow_retries=False)
-    fresh = rank(features, load_checkpoint(folder).trained, checkpoint, clock.now())
-    rows = with_outcome(_keep_forecasts(forecasts, fresh, features, clock.now()), results)
+    trained, now = load_checkpoint(folder).trained, clock.now()
+    seen = list(at_each_stage(features))
+    fresh = pd.concat([rank(known, trained, checkpoint, now) for known in seen], ignore_index=True)
+    rows = with_outcome(_keep_forecasts(forecasts, fresh, features, now), results)
     with warehouse.write(f"race_predictions {asked[-1]}") as connection:
         replace_slices(connection, tables.PREDICTIONS, rows, accept_fewer_rows=True)
+        for known in seen:
+            remember_predictions(connection, known, _stored_now(rows, fresh, known), context.run.run_id)
+    simulated = _simulate(context, warehouse, features, results, trained, checkpoint, now)
     judged = rows[rows["actual_position"].notna()]
     return weekends_materialized(context, len(rows), {
         "checkpoint": checkpoint, "weekends": int(rows["weekend"].nunique()),
         "weekends_in_sample": int(rows.loc[rows["in_sample"], "weekend"].nunique()),
-        "exact_matches": int(judged["exact_match"].sum()),
+        "exact_matches": int(judged["exact_match"].sum()), "weekends_simulated": simulated,
     }, {"preview": preview(rows.sort_values(["weekend", "predicted_position"])[
-        ["weekend", "predicted_position", "driver", "constructor", "score", "stage", "actual_position"]], 22)})
+        ["weekend", "stage", "predicted_position", "driver", "score", "p_win", "p_podium", "p_points",
+         "expected_position", "actual_position"]], 22)})
+
+
+def _simulate(context: dg.AssetExecutionContext, warehouse: Warehouse, features: pd.DataFrame, results: pd.DataFrame,
+              trained: "TrainedRanker", checkpoint: str, now: datetime) -> int:
+    """Simulate the races to come, and one that was asked for alone and never was simulated. How many it were."""
+    from f1_pipelines.fits.circuits import circuit_parameters
+    from f1_pipelines.simulated import learn_pace
+    from f1_pipelines.simulated_rows import simulated_rows
+
+    races = settings().f1_simulated_races
+    with warehouse.read() as connection:
+        known = {key for (key,) in connection.execute("SELECT DISTINCT weekend FROM ranking.simulated_predictions")
+                 .fetchall()}
+        # Fits that know the race itself would be no forecast.
+        fitted = connection.execute(
+            "SELECT s.* FROM sim.circuits s JOIN race.calendar c ON c.weekend = s.through WHERE s.season = ? AND "
+            "c.race_start < ?", [int(features["season"].max()), features["race_start"].min()]).df()
+    to_come = features["race_start"] > now
+    if len(context.partition_keys) == 1:
+        to_come |= ~features["weekend"].isin(known)
+    wanted = features[to_come]
+    if wanted.empty or not races:
+        return 0
+    taught = training_rows(warehouse)
+    taught = taught[taught["season"].isin(trained.seasons) & (taught["race_start"] < wanted["race_start"].min())]
+    try:
+        pace = learn_pace(taught, trained.scores(taught), results)
+    except ValueError as problem:
+        context.log.warning("no race is simulated: %s", problem)
+        return 0
+    circuits = {row["circuit"]: circuit_parameters(row) for row in fitted.to_dict("records")}
+    rows = simulated_rows(wanted, trained, checkpoint, pace, circuits, races, now)
+    with warehouse.write(f"race_predictions {wanted['weekend'].iloc[-1]}, simulated") as connection:
+        replace_slices(connection, tables.SIMULATED_PREDICTIONS, rows, accept_fewer_rows=True)
+        remember_predictions(connection, wanted, rows, context.run.run_id, "simulated")
+    return int(wanted["weekend"].nunique())
 
 
 def _keep_forecasts(forecasts: pd.DataFrame, fresh: pd.DataFrame, features: pd.DataFrame,
                     now: datetime) -> pd.DataFrame:
-    """Fresh predictions beside the forecasts of races that have started; a forecast wins over the same made again."""
+    """Fresh predictions beside the forecasts that stay; a forecast wins over the same made again.
+
+    All stay once the race has started, before it those of earlier stages: nobody could make them again as blindly.
+    """
     run = set(features.loc[features["race_start"] <= now, "weekend"])
-    kept = forecasts[forecasts["weekend"].isin(run)]
+    stage = forecasts["weekend"].map(features.drop_duplicates("weekend").set_index("weekend")["stage"])
+    earlier = forecasts["stage"].map(STAGES.index) < stage.map(STAGES.index)
+    kept = forecasts[forecasts["weekend"].isin(run) | earlier]
     slices = list(tables.PREDICTIONS.slice_by)
     fresh = fresh[~pd.MultiIndex.from_frame(fresh[slices]).isin(pd.MultiIndex.from_frame(kept[slices]))]
     return pd.concat([kept, fresh], ignore_index=True) if len(kept) else fresh
 
 
+def _stored_now(rows: pd.DataFrame, fresh: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
+    """Of fresh predictions those made from these rows and stored: a forecast that stays keeps what it was made from."""
+    of_stage = fresh[fresh["stage"].isin(known["stage"])]
+    return of_stage.merge(rows[["weekend", "driver", "checkpoint", "stage", "made_at"]])
+
+
 prediction_checks = [
-    keys_are_unique(race_predictions, tables.PREDICTIONS),
+    keys_are_unique(race_predictions, tables.PREDICTIONS, tables.SIMULATED_PREDICTIONS),
     no_rows_check(
         race_predictions, "predictions_are_permutations", "A predicted order has each place once.",
         """SELECT weekend, checkpoint, stage, count(*) AS cars, max(predicted_position) AS last_place
            FROM ranking.predictions GROUP BY ALL
            HAVING count(*) <> count(DISTINCT predicted_position) OR count(*) <> max(predicted_position)"""),
+    no_rows_check(
+        race_predictions, "chances_add_up",
+        "Somebody wins, three are on the podium, ten score: chances that say otherwise are no probabilities.",
+        """SELECT weekend, checkpoint, stage, count(*) AS cars, sum(p_win) AS wins, sum(p_podium) AS podiums,
+                  sum(p_points) AS points, sum(expected_position) AS places
+           FROM (SELECT weekend, checkpoint, stage, 'scores' AS way, COLUMNS('p_(win|podium|points)'), expected_position
+                 FROM ranking.predictions UNION ALL BY NAME
+                 SELECT weekend, checkpoint, stage, 'races' AS way, COLUMNS('p_(win|podium|points)'), expected_position
+                 FROM ranking.simulated_predictions)
+           WHERE p_win IS NOT NULL GROUP BY way, weekend, checkpoint, stage
+           HAVING abs(wins - 1) > 1e-6 OR abs(podiums - least(cars, 3)) > 1e-6 OR abs(points - least(cars, 10)) > 1e-6
+               OR abs(places - cars * (cars + 1) / 2) > 1e-6 OR bool_or(p_win > p_podium OR p_podium > p_points)"""),
 ]

@@ -1,21 +1,29 @@
 """The rankers that are trained: the loss's temperature, the pretrained models."""
 import json
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import dagster as dg
-import pandas as pd
 from pydantic import Field
 
 from f1_pipelines.assets.checks import keys_are_unique
 from f1_pipelines.assets.features import RANKING_GROUP, ranking_features, training_rows
+from f1_pipelines.assets.keeping import Trained, keep, run_ids, show_champion, told
 from f1_pipelines.assets.metadata import described, line_plot, preview
 from f1_pipelines.features.history import data_version
 from f1_pipelines.models.config import F1NET, PRETRAINING_SEASONS
 from f1_pipelines.resources.checkpoints import Checkpoints
 from f1_pipelines.resources.compute import Compute
 from f1_pipelines.resources.race_data import Clock
+from f1_pipelines.resources.tracking import Tracking
 from f1_pipelines.resources.warehouse import Warehouse
 from f1_pipelines.tables import ranking as tables
+from f1_pipelines.tables.ranking import MODELS
 from f1_pipelines.warehouse.replace import replace_slices
+
+if TYPE_CHECKING:
+    from f1_pipelines.models.pretrain import Pretrained
+    from f1_pipelines.tracking.runs import TrackedRun
 
 
 class TemperatureConfig(dg.Config):
@@ -41,10 +49,10 @@ def listnet_temperature(context: dg.AssetExecutionContext, config: TemperatureCo
     version = data_version(rows)
     trials_file = checkpoints.folder / f"temperature-{version}-{config.seed}.jsonl"
 
-    def told(trial: int, temperature: float, spearman: float) -> None:
+    def progress(trial: int, temperature: float, spearman: float) -> None:
         context.log.info("trial %d of %d: T = %.2f gives Spearman %.4f", trial, config.trials, temperature, spearman)
 
-    found = search_temperature(rows, trials_file, max_trials=config.trials, seed=config.seed, progress=told)
+    found = search_temperature(rows, trials_file, max_trials=config.trials, seed=config.seed, progress=progress)
     table = found.trials.assign(data_version=version, seed=config.seed)
     with warehouse.write("listnet_temperature") as connection:
         replace_slices(connection, tables.TEMPERATURES, table[tables.TEMPERATURES.column_names], accept_fewer_rows=True)
@@ -66,29 +74,35 @@ class PretrainConfig(dg.Config):
 @dg.asset(**RANKING_GROUP, kinds={"python", "pytorch"}, deps=[ranking_features, listnet_temperature], pool="gpu",
           metadata=described(tables.CHECKPOINTS))
 def pretrained_ranker(context: dg.AssetExecutionContext, config: PretrainConfig, warehouse: Warehouse,
-                      checkpoints: Checkpoints, compute: Compute, clock: Clock) -> dg.MaterializeResult:
+                      checkpoints: Checkpoints, compute: Compute, clock: Clock, tracking: Tracking,
+                      ) -> dg.MaterializeResult:
     """Our ranker and the reference F1Net, trained on past seasons. One row per checkpoint.
 
-    Ours is promoted: predictions use it. The weights lie as safetensors beside their `meta.json`.
+    Ours is the first champion, which predictions use; trained again, it is a candidate like any other. The weights lie
+    as safetensors beside their `meta.json`.
     """
     from f1_pipelines.models.pretrain import pretrain
 
-    rows = training_rows(warehouse)
-    rows = rows[rows["season"].isin(config.seasons)]
+    everything = training_rows(warehouse)
+    rows = everything[everything["season"].isin(config.seasons)]
     version = data_version(rows)
     with warehouse.read() as connection:
         searched = connection.execute(
             "SELECT temperature FROM ranking.temperatures WHERE data_version = ? ORDER BY spearman DESC, trial LIMIT 1",
             [version]).fetchall()
     temperature = config.temperature or (searched[0][0] if searched else F1NET.temperature)
-    made = pretrain(rows, seasons=tuple(config.seasons), seed=config.seed, temperature=temperature,
-                    device=compute.resolve(), data_version=version, folder=checkpoints.folder,
-                    created_at=clock.now(), log=context.log.info)
-    table = pd.DataFrame([made_one.row for made_one in made])
-    with warehouse.write("pretrained_ranker") as connection:
-        connection.execute("UPDATE ranking.checkpoints SET promoted = false WHERE promoted")
-        replace_slices(connection, tables.CHECKPOINTS, table)
-    ours = made[0]
+    with tracking.run(context, "pretrained_ranker", tags={"data_version": version}) as run:
+        made = pretrain(rows, seasons=tuple(config.seasons), seed=config.seed, temperature=temperature,
+                        device=compute.resolve(), data_version=version, folder=checkpoints.folder,
+                        created_at=clock.now(), log=context.log.info)
+        trained = [Trained(_tracked(context, run, made_one), rows, "train") for made_one in made]
+        ours = made[0]
+        with warehouse.write("pretrained_ranker") as connection:
+            decision = keep(connection, trained, ours.row["checkpoint"], everything, checkpoints.folder, clock.now())
+        with warehouse.read() as connection:
+            show_champion(run, connection, checkpoints.folder)
+            table = connection.execute("SELECT * FROM ranking.checkpoints WHERE checkpoint IN (SELECT unnest(?))",
+                                       [[one.row["checkpoint"] for one in trained]]).df()
     return dg.MaterializeResult(metadata={
         "checkpoint": ours.row["checkpoint"], "path": dg.MetadataValue.path(ours.row["path"]),
         "seconds": ours.seconds, "device": compute.resolve(), "data_version": version,
@@ -96,7 +110,19 @@ def pretrained_ranker(context: dg.AssetExecutionContext, config: PretrainConfig,
         "trained_through": ours.row["trained_through"], **json.loads(ours.row["metrics"]),
         "loss": line_plot({made_one.row["model"]: made_one.losses for made_one in made}, "Training loss", "epoch"),
         "preview": preview(table[["checkpoint", "model", "kind", "n_races", "trained_through", "promoted"]]),
+        **told(decision, run),
     })
+
+
+def _tracked(context: dg.AssetExecutionContext, run: "TrackedRun", made: "Pretrained") -> dict[str, object]:
+    """A pretrained model in a run of its own; its row of `ranking.checkpoints` with the ids of both runs."""
+    checkpoint, model = str(made.row["checkpoint"]), str(made.row["model"])
+    with run.child(model, json.loads(made.row["settings"]), {"checkpoint": checkpoint}) as child:
+        child.curve("loss", made.losses)
+        child.metrics({**json.loads(made.row["metrics"]), "seconds": made.seconds})
+        if model == MODELS[0]:
+            child.checkpoint(checkpoint, Path(made.row["path"]))
+        return {**made.row, **run_ids(context, child)}
 
 
 ranking_checks = [

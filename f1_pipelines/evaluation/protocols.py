@@ -2,15 +2,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Protocol
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import pandas as pd
 
+from f1_pipelines.chances import chances
 from f1_pipelines.evaluation.bootstrap import mean_interval
+from f1_pipelines.evaluation.calibration import CHANCE_METRICS, chance_metrics
 from f1_pipelines.evaluation.metrics import METRICS, race_metrics
 from f1_pipelines.evaluation.targets import TARGETS
-from f1_pipelines.tables.ranking import POPULATIONS, PROTOCOLS
+from f1_pipelines.tables.evaluation import POPULATIONS, PROTOCOLS
 
 # Each test season is predicted by what learned from all seasons before it.
 SEASONS_TESTED = {"rolling_2019_2025": tuple(range(2019, 2026)), "holdout_2025": (2025,)}
@@ -32,6 +35,28 @@ class Predictor(Protocol):
         ...
 
 
+@runtime_checkable
+class GivesChances(Protocol):
+    """A predictor that has probabilities as well."""
+
+    def drawn(self, race: pd.DataFrame) -> np.ndarray:
+        """Finishing places of many races drawn from what it thinks, (draws, N); rows as for `scores`."""
+        ...
+
+
+@dataclass(frozen=True)
+class Judged:
+    """How predictors did.
+
+    Attributes:
+        races: One row per (weekend, predictor, population): season, race_start, protocol, n_cars and the metrics.
+        cars: One row per (weekend, predictor, driver) of predictors with probabilities: these, and official_order.
+    """
+
+    races: pd.DataFrame
+    cars: pd.DataFrame
+
+
 def folds(rows: pd.DataFrame, protocol: str) -> Iterator[tuple[pd.DataFrame, pd.DataFrame]]:
     """Train and test rows of each fold; every training race started before every test race.
 
@@ -50,49 +75,75 @@ def folds(rows: pd.DataFrame, protocol: str) -> Iterator[tuple[pd.DataFrame, pd.
             yield rows[rows["race_start"] < start], race
 
 
-def evaluate(predictors: Sequence[Predictor], features_with_targets: pd.DataFrame, protocol: str) -> pd.DataFrame:
+def judge(predictors: Sequence[Predictor], features_with_targets: pd.DataFrame, protocol: str) -> Judged:
     """Judge predictors on the test races of a protocol.
 
     Every starter is scored once; `classified` then keeps the classified cars, in their own order. Rows reach a
     predictor by driver id and, when it scores, without the outcome.
-
-    Returns:
-        One row per (weekend, predictor, population): season, race_start, protocol and the metrics.
     """
     rows = features_with_targets[features_with_targets["started"]].sort_values(["race_start", "driver"])
-    judged: list[dict[str, object]] = []
+    races: list[dict[str, object]] = []
+    cars: list[pd.DataFrame] = []
     for train, test in folds(rows, protocol):
         for predictor in predictors:
             predictor.fit(train.reset_index(drop=True))
             for weekend, race in test.groupby("weekend", sort=False):
-                scores = np.asarray(predictor.scores(race.drop(columns=list(TARGETS)).reset_index(drop=True)))
+                seen, order = race.drop(columns=list(TARGETS)).reset_index(drop=True), race["official_order"]
+                scores, believed = np.asarray(predictor.scores(seen)), {}
+                said = {"weekend": weekend, "season": race["season"].iloc[0], "race_start": race["race_start"].iloc[0],
+                        "predictor": predictor.name, "protocol": protocol}
+                if isinstance(predictor, GivesChances):
+                    told = chances(predictor.drawn(seen), seen["constructor"])
+                    told = told.assign(driver=seen["driver"], official_order=order.to_numpy("int64"), **said)
+                    believed = chance_metrics(told)
+                    cars.append(told)
                 for population in POPULATIONS:
                     kept = np.ones(len(race), bool) if population == "starters" else race["classified"].to_numpy(bool)
-                    judged.append({
-                        "weekend": weekend, "season": race["season"].iloc[0], "race_start": race["race_start"].iloc[0],
-                        "predictor": predictor.name, "protocol": protocol, "population": population,
-                        **race_metrics(scores[kept], race["official_order"].to_numpy("float64")[kept]),
-                    })
-    return pd.DataFrame(judged)
+                    races.append({**said, "population": population, "n_cars": int(kept.sum()),
+                                  **race_metrics(scores[kept], order.to_numpy("float64")[kept]),
+                                  **(believed if population == "starters" else {})})
+    return Judged(pd.DataFrame(races), pd.concat(cars, ignore_index=True) if cars else pd.DataFrame())
 
 
-def summarise(per_race: pd.DataFrame, against: str = "grid", draws: int = 10_000, seed: int = 0) -> pd.DataFrame:
-    """Mean metrics of each predictor, and how far its Spearman is from that of `against` in the same races.
+def evaluate(predictors: Sequence[Predictor], features_with_targets: pd.DataFrame, protocol: str) -> pd.DataFrame:
+    """`races` of `judge`."""
+    return judge(predictors, features_with_targets, protocol).races
+
+
+def summarise(per_race: pd.DataFrame, against: str = "grid", chances_against: str = "grid_logit",
+              draws: int = 10_000, seed: int = 0) -> pd.DataFrame:
+    """Mean metrics of each predictor, and how far they are from those of another one in the same races.
+
+    Args:
+        per_race: `races` of `judge`.
+        against: Whose Spearman to compare with.
+        chances_against: Whose log loss of the win and Brier score of the podium to compare with, if it is there.
+        draws: Bootstrap resamples.
+        seed: Of the bootstrap.
 
     Returns:
-        One row per (protocol, population, predictor): races, the mean of each metric, delta (of mean Spearman, paired),
-        delta_low and delta_high (95 % over races), and against; best mean Spearman first.
+        One row per (protocol, population, predictor): races, the mean of each metric; delta, delta_low and delta_high
+        (of mean Spearman, paired, 95 % over races); the same of log_loss_win and brier_podium; best Spearman first.
     """
     if against not in set(per_race["predictor"]):
         raise ValueError(f'no rows of "{against}" to compare against; evaluate it along with the others')
+    per_race = per_race.reindex(columns=[*dict.fromkeys([*per_race.columns, *CHANCE_METRICS])])
     key = ["protocol", "population", "predictor"]
-    means = per_race.groupby(key).agg(races=("weekend", "nunique"), **{name: (name, "mean") for name in METRICS})
-    rho = per_race.set_index(["protocol", "population", "weekend", "predictor"])["spearman"].unstack()  # noqa: PD010
-    delta = rho.sub(rho[against], axis=0)
-    for (protocol, population), races in delta.groupby(level=["protocol", "population"]):
-        for predictor in races.columns:
-            low, high = mean_interval(races[predictor], draws, seed)
-            means.loc[(protocol, population, predictor), ["delta", "delta_low", "delta_high"]] = (
-                races[predictor].mean(), low, high)
+    means = per_race.groupby(key).agg(
+        races=("weekend", "nunique"), **{name: (name, "mean") for name in (*METRICS, *CHANCE_METRICS)})
+    compared = {"spearman": ("delta", against), "log_loss_win": ("delta_log_loss_win", chances_against),
+                "brier_podium": ("delta_brier_podium", chances_against)}
+    for metric, (name, other) in compared.items():
+        values = per_race.set_index(["protocol", "population", "weekend", "predictor"])[metric].astype("float64")
+        by_predictor = values.unstack()  # noqa: PD010
+        columns = [name, f"{name}_low", f"{name}_high"]
+        means[columns] = np.nan
+        if other not in by_predictor.columns:
+            continue
+        apart = by_predictor.sub(by_predictor[other], axis=0)
+        for (protocol, population), races in apart.groupby(level=["protocol", "population"]):
+            for predictor in races.columns:
+                low, high = mean_interval(races[predictor], draws, seed)
+                means.loc[(protocol, population, predictor), columns] = races[predictor].mean(), low, high
     return means.assign(against=against).reset_index().sort_values(
         [*key[:2], "spearman"], ascending=[True, True, False], ignore_index=True)

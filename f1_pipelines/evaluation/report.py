@@ -1,43 +1,117 @@
-"""Every predictor under every protocol that is run by default, as rows of the evaluation tables."""
+"""Every predictor under every protocol, as rows of the evaluation tables, and what the numbers depend on."""
 from __future__ import annotations
 
-from collections.abc import Callable
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import pandas as pd
 
 from f1_pipelines.evaluation.baselines import BASELINES
-from f1_pipelines.evaluation.protocols import SEASONS_TESTED, Predictor, evaluate, summarise
-from f1_pipelines.tables.ranking import EVALUATION, EVALUATION_SUMMARY
+from f1_pipelines.evaluation.calibration import expected_calibration_error, reliability
+from f1_pipelines.evaluation.protocols import (
+    SEASONS_TESTED,
+    SEASONS_TESTED_BY_WEEKEND,
+    Predictor,
+    folds,
+    judge,
+    summarise,
+)
+from f1_pipelines.evaluation.slices import by_slice
+from f1_pipelines.features.history import data_version
+from f1_pipelines.tables.evaluation import CALIBRATION, EVALUATION, EVALUATION_SLICES, EVALUATION_SUMMARY
+
+# Raised when the same rows and settings give other numbers than before.
+EVALUATION_VERSION = "2"
 
 
-def default_predictors() -> list[Predictor]:
-    """The baselines, the reference and our ranker."""
-    from f1_pipelines.models.predictors import champion, f1net_reference  # late: torch
+@dataclass(frozen=True)
+class Evaluated:
+    """Rows of the four evaluation tables, of one protocol, less `evaluated_at`."""
 
-    return [*BASELINES, f1net_reference(), champion()]
+    races: pd.DataFrame
+    summary: pd.DataFrame
+    calibration: pd.DataFrame
+    slices: pd.DataFrame
 
 
-def evaluate_all(rows: pd.DataFrame, log: Callable[[str], None],
-                 predictors: list[Predictor] | None = None) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Judge predictors under the protocols that test whole seasons.
+def default_predictors(protocol: str, results: pd.DataFrame) -> list[Predictor]:
+    """The baselines, the reference and our ranker, its simulated races; where a season is followed race by race, each
+    model as it keeps learning (`_ewc`) and as it was before the season.
 
     Args:
-        rows: Starters of run races with features and outcome (`evaluation.targets.with_targets`).
-        log: Told which protocol is being run.
-        predictors: All of `default_predictors` without.
-
-    Returns:
-        Rows of `ranking.evaluation` and of `ranking.evaluation_summary`, less data_version and evaluated_at.
+        protocol: Name of the protocol.
+        results: Rows of `race.results`, for the simulated races.
     """
-    judged = []
-    for protocol, seasons in SEASONS_TESTED.items():
-        log(f"{protocol}: testing {seasons[0]} to {seasons[-1]}, each on what earlier seasons taught")
-        judged.append(evaluate(predictors or default_predictors(), rows, protocol))
-    per_race = pd.concat(judged, ignore_index=True)
-    counts = rows.groupby("weekend").agg(starters=("driver", "size"), classified=("classified", "sum"))
-    n_cars = [counts.loc[row.weekend, row.population] for row in per_race.itertuples()]
-    summary = summarise(per_race).rename(columns={"races": "n_races", "delta": "delta_spearman"})
-    later = ("data_version", "evaluated_at")
-    per_race = per_race.assign(n_cars=n_cars, log_loss_win=None)
-    return (per_race[[c for c in EVALUATION.column_names if c not in later]],
-            summary[[c for c in EVALUATION_SUMMARY.column_names if c not in later]])
+    from f1_pipelines.models.config import F1NET
+    from f1_pipelines.models.continual.predictors import Continual, Unadapted
+    from f1_pipelines.models.continual.settings import DEFAULT
+    from f1_pipelines.models.predictors import GridLogit, champion, f1net_reference
+    from f1_pipelines.simulated_rows import SimulatedRaces, evaluated_races
+
+    if protocol in SEASONS_TESTED_BY_WEEKEND:
+        ours, reference = Continual(DEFAULT), Continual(DEFAULT, F1NET)
+        models = [Unadapted(reference), reference, Unadapted(ours), ours]
+    else:
+        ours = champion()
+        models = [f1net_reference(), ours]
+    simulated = [SimulatedRaces(ours, results)] if evaluated_races() else []
+    return [*BASELINES, GridLogit(), *models, *simulated]
+
+
+def rows_of(rows: pd.DataFrame, protocol: str) -> pd.DataFrame:
+    """The rows that a protocol looks at: a later race changes none of its numbers. Empty where it has no test race, or
+    no earlier season to learn from."""
+    tested = {**SEASONS_TESTED, **SEASONS_TESTED_BY_WEEKEND}[protocol]
+    upto = rows[rows["season"] <= max(tested)]
+    train, _ = next(folds(upto, protocol), (upto.iloc[:0], upto))
+    return upto.iloc[:0] if train.empty else upto
+
+
+def versions(rows: pd.DataFrame, kinds: pd.DataFrame, protocol: str) -> tuple[str, str]:
+    """What the numbers of a protocol depend on: version of its rows, digest of settings and code.
+
+    Args:
+        rows: As `rows_of` gives them.
+        kinds: What the races were like (`evaluation.slices.kinds_of_race`).
+        protocol: Its name.
+    """
+    from f1_pipelines.models.config import F1NET, RANKER
+    from f1_pipelines.models.continual.settings import DEFAULT
+    from f1_pipelines.models.places import INPUTS, PRIOR
+    from f1_pipelines.sim.engine import ENGINE_VERSION
+    from f1_pipelines.simulated import DAY_SD_PCT, STRETCH
+    from f1_pipelines.simulated_rows import evaluated_races
+
+    tested = kinds[kinds.index.isin(set(rows["weekend"]))].sort_index()
+    said = [EVALUATION_VERSION, protocol, RANKER, F1NET, DEFAULT, INPUTS, PRIOR, ENGINE_VERSION, STRETCH, DAY_SD_PCT,
+            evaluated_races(), tested.to_csv()]
+    return data_version(rows), hashlib.sha256(repr(said).encode()).hexdigest()[:12]
+
+
+def evaluate_protocol(rows: pd.DataFrame, results: pd.DataFrame, kinds: pd.DataFrame, protocol: str,
+                      log: Callable[[str], None], predictors: Sequence[Predictor] | None = None) -> Evaluated:
+    """Judge predictors under one protocol.
+
+    Args:
+        rows: Starters of run races with features and outcome, as `rows_of` gives them.
+        results: Rows of `race.results` of these races.
+        kinds: What the races were like (`evaluation.slices.kinds_of_race`).
+        protocol: Its name.
+        log: Told what is being run.
+        predictors: `default_predictors` without.
+    """
+    seasons = {**SEASONS_TESTED, **SEASONS_TESTED_BY_WEEKEND}[protocol]
+    unit = "season" if protocol in SEASONS_TESTED else "race"
+    log(f"{protocol}: testing {seasons[0]} to {seasons[-1]}, each {unit} on what earlier ones taught")
+    data, settings = versions(rows, kinds, protocol)
+    judged = judge(predictors or default_predictors(protocol, results), rows, protocol)
+    summary = summarise(judged.races).rename(columns={"races": "n_races", "delta": "delta_spearman"})
+    table = reliability(judged.cars) if len(judged.cars) else pd.DataFrame(columns=CALIBRATION.column_names)
+    if len(table):
+        errors = expected_calibration_error(table).reset_index().assign(population="starters")
+        summary = summary.merge(errors, on=["predictor", "protocol", "population"], how="left")
+    frames = {EVALUATION: judged.races, EVALUATION_SUMMARY: summary, CALIBRATION: table,
+              EVALUATION_SLICES: by_slice(judged.races, kinds)}
+    return Evaluated(*(frame.assign(data_version=data, settings_version=settings).reindex(
+        columns=[name for name in of.column_names if name != "evaluated_at"]) for of, frame in frames.items()))

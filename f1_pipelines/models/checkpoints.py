@@ -1,5 +1,8 @@
 """Checkpoints: a folder named by its content, with the weights (`model.safetensors`) beside `meta.json`.
 
+A ranker that others learn on from has its Fisher (`fisher.safetensors`, read by `continual.fisher`) beside them. The
+weights of `places`, by which scores become probabilities, lie among the model's.
+
 Notable choices:
 - The id is a digest of the weights and of what they mean, without times and metrics: the same training on the same
   data is the same checkpoint, wherever and however often it runs.
@@ -23,15 +26,18 @@ from uuid import uuid4
 
 import torch
 from safetensors.torch import load, save
+from torch import Tensor
 
 from f1_pipelines.features.ranking import FEATURE_VERSION
 from f1_pipelines.models.config import TrainConfig
 from f1_pipelines.models.f1net import F1Net, F1NetConfig
+from f1_pipelines.models.places import Places
 from f1_pipelines.models.ranker import Ranker, RankerConfig
 from f1_pipelines.models.trained import TrainedRanker
 from f1_pipelines.models.vocabulary import Vocabulary
 
-WEIGHTS, META = "model.safetensors", "meta.json"
+WEIGHTS, META, FISHER = "model.safetensors", "meta.json", "fisher.safetensors"
+_PLACES = "places."  # before a stage: the name of its weights
 # Not part of the id: they differ between two runs of the same training.
 _INCIDENTAL = ("id", "metrics", "created_at", "code_version")
 
@@ -53,7 +59,8 @@ class Checkpoint:
 def save_checkpoint(
     trained: TrainedRanker, folder: Path, *, kind: str, data_version: str, parent: str | None = None,
     metrics: Mapping[str, float] | None = None, created_at: datetime | None = None,
-    feature_version: str = FEATURE_VERSION,
+    feature_version: str = FEATURE_VERSION, fisher: Mapping[str, Tensor] | None = None,
+    learning: Mapping[str, Any] | None = None,
 ) -> Checkpoint:
     """Store a ranker under `folder / id`. An intact checkpoint of that id is left as it is.
 
@@ -66,8 +73,10 @@ def save_checkpoint(
         metrics: What is known of it; not part of the id.
         created_at: When it was trained, timezone-aware; now if not given.
         feature_version: Version of the features it reads.
+        fisher: How much each weight matters, by parameter name.
+        learning: How it learnt on from its parent; part of the id.
     """
-    weights = save({name: tensor.detach().cpu().contiguous() for name, tensor in trained.model.state_dict().items()})
+    files = {WEIGHTS: _packed(_weights(trained))} | ({} if fisher is None else {FISHER: _packed(fisher)})
     meta: dict[str, Any] = {
         "kind": kind, "model": trained.config.model, "parent": parent,
         "config": asdict(trained.config), "sizes": asdict(trained.model.config),
@@ -75,8 +84,14 @@ def save_checkpoint(
         "drivers": list(trained.drivers.names), "constructors": list(trained.constructors.names),
         "standardisation": _standardisation(trained), "seasons": list(trained.seasons),
         "trained_from": trained.trained_from, "trained_through": trained.trained_through, "n_races": trained.n_races,
-        "data_version": data_version, "weights_sha256": hashlib.sha256(weights).hexdigest(),
+        "data_version": data_version, "weights_sha256": hashlib.sha256(files[WEIGHTS]).hexdigest(),
     }
+    if trained.places is not None:
+        meta["places_inputs"] = list(trained.places.inputs)
+    if fisher is not None:
+        meta["fisher_sha256"] = hashlib.sha256(files[FISHER]).hexdigest()
+    if learning is not None:
+        meta["learning"] = dict(learning)
     meta = json.loads(json.dumps(meta, sort_keys=True))
     meta |= {
         "id": _digest(meta), "metrics": dict(metrics or {}),
@@ -86,14 +101,18 @@ def save_checkpoint(
     target = folder / meta["id"]
     if target.exists():
         try:
-            return load_checkpoint(target, feature_version)
+            stored = load_checkpoint(target, feature_version)
+            if fisher is None or (target / FISHER).is_file() and (target / FISHER).read_bytes() == files[FISHER]:
+                return stored
         except CheckpointError:
-            shutil.rmtree(target)
+            pass
+        shutil.rmtree(target)
     folder.mkdir(parents=True, exist_ok=True)
     growing = folder / f".{meta['id']}-{uuid4().hex}"
     growing.mkdir()
     try:
-        _write(growing / WEIGHTS, weights)
+        for name, content in files.items():
+            _write(growing / name, content)
         _write(growing / META, json.dumps(meta, indent=2, sort_keys=True).encode())
         growing.rename(target)
     except OSError:
@@ -141,11 +160,23 @@ def _rebuild(meta: dict[str, Any], weights: bytes) -> TrainedRanker:
                      for part in (meta["config"], meta["sizes"]))
     with torch.random.fork_rng(devices=[]):  # first weights are drawn and thrown away
         model = F1Net(F1NetConfig(**sizes)) if meta["model"] == "f1net_reference" else Ranker(RankerConfig(**sizes))
-    model.load_state_dict(load(weights))
+    tensors = load(weights)
+    model.load_state_dict({name: tensor for name, tensor in tensors.items() if not name.startswith(_PLACES)})
+    places = None
+    if "places_inputs" in meta:
+        places = Places(tuple(meta["places_inputs"]), {name.removeprefix(_PLACES): tensor.numpy() for name, tensor
+                                                       in tensors.items() if name.startswith(_PLACES)})
     return TrainedRanker(
         model.eval(), TrainConfig(**config), Vocabulary(tuple(meta["drivers"])),
         Vocabulary(tuple(meta["constructors"])), tuple(meta["seasons"]), meta["trained_from"],
-        meta["trained_through"], meta["n_races"])
+        meta["trained_through"], meta["n_races"], places)
+
+
+def _weights(trained: TrainedRanker) -> dict[str, Tensor]:
+    """The model's weights, and those of its probabilities."""
+    by_stage = {} if trained.places is None else trained.places.weights
+    places = {_PLACES + stage: torch.from_numpy(weights) for stage, weights in by_stage.items()}
+    return {**trained.model.state_dict(), **places}
 
 
 def _standardisation(trained: TrainedRanker) -> dict[str, Any]:
@@ -154,6 +185,10 @@ def _standardisation(trained: TrainedRanker) -> dict[str, Any]:
         columns = zip(trained.config.features, trained.model.mean.tolist(), trained.model.spread.tolist(), strict=True)
         return {name: {"mean": mean, "spread": spread} for name, mean, spread in columns}
     return {"within": "race"}
+
+
+def _packed(tensors: Mapping[str, Tensor]) -> bytes:
+    return save({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()})
 
 
 def _digest(meta: dict[str, Any]) -> str:

@@ -12,6 +12,7 @@ Notable choices:
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -33,6 +34,8 @@ class F1NetConfig:
 
 class F1Net(nn.Module):
     """One score per car from its numbers, its driver and its team."""
+
+    READ_OUT: ClassVar[tuple[str, ...]] = ("mlp.3", "mlp.6")  # parameters behind the first layer
 
     def __init__(self, config: F1NetConfig) -> None:
         super().__init__()

@@ -4,7 +4,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,9 @@ import pandas as pd
 
 from f1_pipelines.evaluation.metrics import spearman
 from f1_pipelines.models.checkpoints import save_checkpoint
-from f1_pipelines.models.config import F1NET, RANKER
+from f1_pipelines.models.config import F1NET, RANKER, TrainConfig
+from f1_pipelines.models.continual.fisher import fisher_information
+from f1_pipelines.models.places import with_places
 from f1_pipelines.models.training import train, training_races
 
 # Epochs between two lines of progress.
@@ -32,7 +34,7 @@ class Pretrained:
 
 def pretrain(rows: pd.DataFrame, *, seasons: tuple[int, ...], seed: int, temperature: float, device: str,
              data_version: str, folder: Path, created_at: datetime, log: Callable[[str], None]) -> list[Pretrained]:
-    """Train our ranker, which is promoted, and F1Net; store both under `folder`.
+    """Train our ranker and F1Net; store both with their Fisher under `folder`.
 
     Args:
         rows: Starters of run races with features and outcome (`evaluation.targets.with_targets`).
@@ -45,29 +47,36 @@ def pretrain(rows: pd.DataFrame, *, seasons: tuple[int, ...], seed: int, tempera
         created_at: When, timezone-aware.
         log: Told how training goes.
     """
-    made = []
-    for settings in (RANKER, replace(F1NET, temperature=temperature)):
-        config = replace(settings, seasons=seasons, seed=seed, device=device)
+    return [pretrain_one(rows, replace(settings, seasons=seasons, seed=seed, device=device), data_version=data_version,
+                         folder=folder, created_at=created_at, log=log)
+            for settings in (RANKER, replace(F1NET, temperature=temperature))]
 
-        def progress(epoch: int, loss: float, config=config) -> None:
-            if epoch % _EVERY == 0 or epoch == config.epochs:
-                log(f"{config.model}: epoch {epoch} of {config.epochs}, loss {loss:.4f}")
 
-        start = time.perf_counter()
-        trained, history = train(rows, config, progress)
-        seconds = time.perf_counter() - start
-        races = training_races(rows, seasons).assign(score=lambda frame, trained=trained: trained.scores(frame))
-        fit = float(np.mean([spearman(race["score"], race["official_order"].astype("float64"))
-                             for _, race in races.groupby("weekend")]))
-        # Called a fit, since these are the races that it learnt from.
-        metrics = {"loss": history[-1]["loss"], "fit_spearman": fit}
-        checkpoint = save_checkpoint(trained, folder, kind="pretrained", data_version=data_version, metrics=metrics,
-                                     created_at=created_at)
-        made.append(Pretrained({
-            "checkpoint": checkpoint.id, "kind": "pretrained", "model": config.model, "parent": None,
-            "trained_from": trained.trained_from, "trained_through": trained.trained_through,
-            "n_races": trained.n_races, "feature_version": checkpoint.meta["feature_version"],
-            "data_version": data_version, "seed": seed, "metrics": json.dumps(metrics), "path": str(checkpoint.path),
-            "promoted": config.model == RANKER.model, "created_at": created_at,
-        }, [epoch["loss"] for epoch in history], seconds))
-    return made
+def pretrain_one(rows: pd.DataFrame, config: TrainConfig, *, data_version: str, folder: Path, created_at: datetime,
+                 log: Callable[[str], None]) -> Pretrained:
+    """Train one of them by these settings. The other arguments are those of `pretrain`."""
+    def progress(epoch: int, loss: float) -> None:
+        if epoch % _EVERY == 0 or epoch == config.epochs:
+            log(f"{config.model}: epoch {epoch} of {config.epochs}, loss {loss:.4f}")
+
+    start = time.perf_counter()
+    trained, history = train(rows, config, progress)
+    races = training_races(rows, config.seasons)
+    trained = with_places(trained, races)
+    fisher = fisher_information(trained, races)
+    seconds = time.perf_counter() - start
+    races = races.assign(score=trained.scores(races))
+    fit = float(np.mean([spearman(race["score"], race["official_order"].astype("float64"))
+                         for _, race in races.groupby("weekend")]))
+    # Called a fit, since these are the races that it learnt from.
+    metrics = {"loss": history[-1]["loss"], "fit_spearman": fit}
+    checkpoint = save_checkpoint(trained, folder, kind="pretrained", data_version=data_version, metrics=metrics,
+                                 created_at=created_at, fisher=fisher)
+    return Pretrained({
+        "checkpoint": checkpoint.id, "kind": "pretrained", "model": config.model, "parent": None,
+        "trained_from": trained.trained_from, "trained_through": trained.trained_through,
+        "n_races": trained.n_races, "feature_version": checkpoint.meta["feature_version"],
+        "data_version": data_version, "seed": config.seed, "metrics": json.dumps(metrics),
+        "path": str(checkpoint.path), "promoted": False, "created_at": created_at,
+        "settings": json.dumps(asdict(config), sort_keys=True), "dagster_run": None, "mlflow_run": None,
+    }, [epoch["loss"] for epoch in history], seconds)

@@ -15,6 +15,7 @@ Notable choices, each measured in docs/lab-notes.md:
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -35,6 +36,8 @@ class RankerConfig:
 
 class Ranker(nn.Module):
     """M rankers side by side; what they say of a car is averaged."""
+
+    READ_OUT: ClassVar[tuple[str, ...]] = ("line", "narrow")  # parameters that the score is a sum over
 
     def __init__(self, config: RankerConfig) -> None:
         super().__init__()

@@ -11,16 +11,23 @@ from torch import nn
 from f1_pipelines.models.batch import RaceBatch, to_batch
 from f1_pipelines.models.config import TrainConfig
 from f1_pipelines.models.f1net import F1Net, F1NetConfig
+from f1_pipelines.models.places import Places
 from f1_pipelines.models.ranker import Ranker, RankerConfig
 from f1_pipelines.models.vocabulary import Vocabulary
 
 # Best laps of practice have long tails (rain, no clear lap): their order says more than the gap.
 AS_PLACES = ("practice_1_gap_pct", "practice_2_gap_pct", "practice_3_gap_pct")
+# What stands for an input that nobody in a race has yet: until the grid is known the order of qualifying, until then
+# how far off pole each driver usually is. Left unknown they cost .008 and .003 to .007 Spearman (docs/lab-notes.md).
+STAND_INS = {"grid_place": "qualifying_place", "qualifying_gap_pct": "driver_qualifying_gap_form_pct"}
 
 
 @dataclass(frozen=True)
 class TrainedRanker:
-    """A model, whom it knows, and which races it learnt from: `n_races` from `trained_from` to `trained_through`."""
+    """A model, whom it knows, and which races it learnt from: `n_races` from `trained_from` to `trained_through`.
+
+    `places` turns its scores into probabilities; a ranker that learns on keeps those of the one it comes from.
+    """
 
     model: nn.Module
     config: TrainConfig
@@ -30,9 +37,12 @@ class TrainedRanker:
     trained_from: str
     trained_through: str
     n_races: int
+    places: Places | None = None
 
     def batch(self, frame: pd.DataFrame) -> RaceBatch:
         """The frame as this model reads it."""
+        if self.config.model == "champion":
+            frame = with_stand_ins(frame)
         return to_batch(frame, self.config.features, self.drivers, self.constructors)
 
     def scores(self, frame: pd.DataFrame) -> np.ndarray:
@@ -45,6 +55,16 @@ class TrainedRanker:
         self.model.eval()
         with torch.inference_mode():
             return batch.rows(self.model(*batch.inputs()))
+
+
+def with_stand_ins(frame: pd.DataFrame) -> pd.DataFrame:
+    """The frame with `STAND_INS` in the races where nobody has the input."""
+    filled = {}
+    for name, other in STAND_INS.items():
+        if name in frame.columns and other in frame.columns:
+            nobody = frame[name].isna().groupby(frame["weekend"]).transform("all")
+            filled[name] = frame[name].mask(nobody, frame[other])
+    return frame.assign(**filled)
 
 
 def fresh_model(config: TrainConfig, drivers: Vocabulary, constructors: Vocabulary) -> nn.Module:

@@ -24,6 +24,10 @@ class Vocabulary:
         """Every id once, sorted, so that the order of rows in a table can't matter. Missing ids are left out."""
         return cls(tuple(sorted({name for name in ids if isinstance(name, str)})))
 
+    def grown(self, ids: Iterable[str]) -> Vocabulary:
+        """The same rows, and behind them one for every id that is not known yet, sorted."""
+        return Vocabulary(self.names + tuple(name for name in Vocabulary.of(ids).names if name not in self._rows))
+
     def __len__(self) -> int:
         """Rows an embedding needs, the rookie's among them."""
         return len(self.names) + 1

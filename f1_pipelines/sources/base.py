@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import pandas as pd
 
 from f1_pipelines.identity.weekends import Weekend
+
+if TYPE_CHECKING:
+    from f1_pipelines.sources.news import News, Phase
 
 
 class SourceError(RuntimeError):
@@ -75,4 +78,11 @@ class RaceDataSource(Protocol):
 
     def laps(self, weekends: Sequence[Weekend]) -> Fetched:
         """`race.laps` of the Grand Prix and `race.session_laps` of the sprint, with weather and messages."""
+        ...
+
+    def news(self, weekend: Weekend, phase: Phase) -> News:
+        """Which version of a phase's data there is: of qualifying before the race, of the official result after it.
+
+        For a sensor that looks often: one request at most, and never a session's timing.
+        """
         ...

@@ -34,8 +34,9 @@ def calendar_rows(weekends: Sequence[Weekend], now: datetime) -> pd.DataFrame:
 def overlay(known: pd.DataFrame, told: pd.DataFrame, now: datetime) -> pd.DataFrame:
     """`known` with every value that the source tells, and the weekends that only the source has.
 
-    A weekend that the source leaves out stays as it is, less its round where that is another's now: a schedule that
-    comes back shorter removes nothing. One that we know as cancelled and the source schedules is on again.
+    A weekend that the source leaves out, or no longer numbers, stays as it is, less its round where that is another's
+    now: a schedule that comes back shorter removes nothing. One that we know as cancelled and the source schedules is
+    on again.
 
     Args:
         known: Rows of `race.calendar`.
@@ -50,8 +51,8 @@ def overlay(known: pd.DataFrame, told: pd.DataFrame, now: datetime) -> pd.DataFr
         reviewed = ours[start].reindex(theirs.index).fillna(theirs[start])
         theirs[start] = theirs[start].mask(theirs.index.isin(over), reviewed)
     merged = theirs.combine_first(ours).reset_index()
-    left_out = ~merged["weekend"].isin(told["weekend"])
-    merged["round"] = merged["round"].mask(left_out & merged.duplicated(["season", "round"], keep=False))
+    not_numbered = ~merged["weekend"].isin(told.loc[told["round"].notna(), "weekend"])
+    merged["round"] = merged["round"].mask(not_numbered & merged.duplicated(["season", "round"], keep=False))
     # A weekend whose format changed keeps no start of a session that it no longer holds.
     for session in SESSIONS:
         held = merged["format"].map(lambda name, session=session: session in SESSIONS_OF_FORMAT[name])

@@ -14,6 +14,7 @@ from f1_pipelines.sources.base import Fetched, Refusal
 from f1_pipelines.sources.classification import check_classification, check_drivers_once, check_qualifying
 from f1_pipelines.sources.f1db_release import F1dbRelease
 from f1_pipelines.sources.laps_archive import LapsArchive
+from f1_pipelines.sources.news import News, Phase, in_what_was_fetched
 from f1_pipelines.tables import race
 from f1_pipelines.tables.schema import InvalidRows, Table
 
@@ -85,6 +86,10 @@ class F1dbSource:
             return self._archive.laps(weekends)
         reason = "f1db has no lap times; use F1_SOURCE=fastf1"
         return Fetched(refused=[Refusal(weekend.key, "race", reason, expected=True) for weekend in weekends])
+
+    def news(self, weekend: Weekend, phase: Phase) -> News:
+        fetched = self.results([weekend]) if phase == "post_race" else self.qualifying([weekend])
+        return in_what_was_fetched(fetched, phase)
 
     @cached_property
     def _races(self) -> pd.DataFrame:

@@ -1,13 +1,12 @@
-"""Tables of schema `ranking`: trained models, what they predicted, and how good that was."""
+"""Tables of schema `ranking`: trained models and what they predicted."""
 from __future__ import annotations
 
 from f1_pipelines.tables.features import STAGES
 from f1_pipelines.tables.race import CONSTRUCTOR, DRIVER, WEEKEND
 from f1_pipelines.tables.schema import Column, Table
 
+MODELS = ("champion", "f1net_reference")
 KINDS = ("pretrained", "adapted", "ewc")
-PROTOCOLS = ("holdout_2025", "rolling_2019_2025", "prequential_2026")
-POPULATIONS = ("starters", "classified")
 
 DATA_VERSION = Column("data_version", "VARCHAR", "Sources and digest of the feature rows and outcomes behind it; "
                       "sample = made up", required=True)
@@ -39,7 +38,20 @@ CHECKPOINTS = Table(
         Column("path", "VARCHAR", "Folder with model.safetensors and meta.json", required=True),
         Column("promoted", "BOOLEAN", "Whether predictions use it", required=True),
         Column("created_at", "TIMESTAMPTZ", "When it was trained (UTC)", required=True),
+        Column("settings", "VARCHAR", "Dial settings of the training as JSON"),
+        Column("dagster_run", "VARCHAR", "Dagster run that trained it"),
+        Column("mlflow_run", "VARCHAR", "MLflow run with its curves; missing where it was not tracked"),
     ), slice_by=("checkpoint",))
+
+# Missing for checkpoints that were stored without them, and for a car alone in its team where the mate is concerned.
+CHANCE_COLUMNS = (
+    Column("p_win", "DOUBLE", "Probability of winning", minimum=0, maximum=1),
+    Column("p_podium", "DOUBLE", "Probability of a place 1 to 3", minimum=0, maximum=1),
+    Column("p_points", "DOUBLE", "Probability of a place 1 to 10, which scores in a Grand Prix", minimum=0, maximum=1),
+    Column("expected_position", "DOUBLE", "Mean place", minimum=1),
+    Column("p_beats_teammate", "DOUBLE", "Probability of being the first of its team; missing for a car alone in it",
+           minimum=0, maximum=1),
+)
 
 PREDICTIONS = Table(
     "ranking", "predictions", "Predicted finishing orders", ("weekend", "driver", "checkpoint", "stage"), (
@@ -50,11 +62,7 @@ PREDICTIONS = Table(
         Column("predicted_position", "INTEGER", "Place in the predicted order, 1..n over the entry list", required=True,
                minimum=1),
         Column("score", "DOUBLE", "The model's score, higher = further ahead", required=True),
-        Column("p_win", "DOUBLE", "Probability of winning; missing until a calibrated model gives it", minimum=0,
-               maximum=1),
-        Column("p_podium", "DOUBLE", "Probability of a place 1 to 3; as p_win", minimum=0, maximum=1),
-        Column("p_points", "DOUBLE", "Probability of a place that scores; as p_win", minimum=0, maximum=1),
-        Column("expected_position", "DOUBLE", "Mean place; as p_win", minimum=1),
+        *CHANCE_COLUMNS,
         Column("actual_position", "INTEGER", "Place in the official order of the starters, once known", minimum=1),
         Column("exact_match", "BOOLEAN", "Whether prediction and result agree; missing until the result is known"),
         DATA_VERSION,
@@ -62,41 +70,22 @@ PREDICTIONS = Table(
         Column("made_at", "TIMESTAMPTZ", "When it was made (UTC)", required=True),
     ), slice_by=("weekend", "checkpoint", "stage"))
 
-EVALUATION = Table(
-    "ranking", "evaluation", "How good each predictor was in each race", ("weekend", "predictor", "protocol",
-                                                                       "population"), (
-        WEEKEND,
-        Column("predictor", "VARCHAR", "Model or baseline", required=True),
-        Column("protocol", "VARCHAR", "Which races taught it, which it was tested on", required=True,
-               allowed=PROTOCOLS),
-        Column("population", "VARCHAR", "All who started, or only the classified", required=True, allowed=POPULATIONS),
-        Column("n_cars", "INTEGER", "Cars ranked", required=True, minimum=2),
-        Column("spearman", "DOUBLE", "Rank correlation, ties averaged", minimum=-1, maximum=1),
-        Column("kendall", "DOUBLE", "Kendall's tau-b", minimum=-1, maximum=1),
-        Column("ndcg10", "DOUBLE", "NDCG of the first ten with gains 25-18-15-12-10-8-6-4-2-1", minimum=0, maximum=1),
-        Column("mae_positions", "DOUBLE", "Mean places off", minimum=0),
-        Column("top1", "DOUBLE", "Share of the win that the first prediction hit", minimum=0, maximum=1),
-        Column("podium_overlap", "DOUBLE", "Share of the podium named", minimum=0, maximum=1),
-        Column("log_loss_win", "DOUBLE", "Log loss of the winner; missing for predictors without probabilities",
-               minimum=0),
-        DATA_VERSION,
-    ), slice_by=("predictor", "protocol"))
+SIMULATED_PREDICTIONS = Table(
+    "ranking", "simulated_predictions", "The same chances from simulated races, in which the ranker's scores are paces",
+    ("weekend", "driver", "checkpoint", "stage"), (
+        WEEKEND, DRIVER, CHECKPOINT,
+        Column("stage", "VARCHAR", "What was known, as in ranking.predictions", required=True, allowed=STAGES),
+        CONSTRUCTOR,
+        Column("predicted_position", "INTEGER", "Place by expected position, 1..n over the entry list", required=True,
+               minimum=1),
+        Column("pace_s", "DOUBLE", "Pace from the score, against the median car, + is slower [s/lap]", required=True),
+        *CHANCE_COLUMNS,
+        Column("races", "INTEGER", "Simulated races", required=True, minimum=1),
+        Column("circuit_provenance", "VARCHAR", "Where the circuit's physics come from: fitted, circuit_prior or prior",
+               required=True),
+        Column("inputs", "VARCHAR", "What came in beside rows and checkpoint, as JSON: what a score is worth, and the "
+               "circuit where it is fitted"),
+        Column("made_at", "TIMESTAMPTZ", "When it was made (UTC)", required=True),
+    ), slice_by=("weekend", "checkpoint", "stage"))
 
-EVALUATION_SUMMARY = Table(
-    "ranking", "evaluation_summary", "Means over races, with the paired 95 % bootstrap interval against grid order",
-    ("predictor", "protocol", "population"), (
-        Column("predictor", "VARCHAR", "Model or baseline", required=True),
-        Column("protocol", "VARCHAR", "Which races taught it, which it was tested on", required=True,
-               allowed=PROTOCOLS),
-        Column("population", "VARCHAR", "All who started, or only the classified", required=True, allowed=POPULATIONS),
-        Column("n_races", "INTEGER", "Races", required=True, minimum=1),
-        *(Column(name, "DOUBLE", f"Mean of {name} over the races", required=True) for name in (
-            "spearman", "kendall", "ndcg10", "mae_positions", "top1", "podium_overlap")),
-        Column("delta_spearman", "DOUBLE", "Mean Spearman less that of grid order", required=True),
-        Column("delta_low", "DOUBLE", "Lower bound of its 95 % interval", required=True),
-        Column("delta_high", "DOUBLE", "Upper bound of its 95 % interval", required=True),
-        DATA_VERSION,
-        Column("evaluated_at", "TIMESTAMPTZ", "When it was measured (UTC)", required=True),
-    ), slice_by=("predictor", "protocol"))
-
-RANKING_TABLES = (TEMPERATURES, CHECKPOINTS, PREDICTIONS, EVALUATION, EVALUATION_SUMMARY)
+RANKING_TABLES = (TEMPERATURES, CHECKPOINTS, PREDICTIONS, SIMULATED_PREDICTIONS)

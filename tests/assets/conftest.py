@@ -1,4 +1,5 @@
 """A warehouse and resources of its own for each test, over the real f1db release."""
+from functools import partial
 from pathlib import Path
 
 import dagster as dg
@@ -8,34 +9,51 @@ from f1_pipelines.definitions import defs
 from f1_pipelines.resources.checkpoints import Checkpoints
 from f1_pipelines.resources.compute import Compute
 from f1_pipelines.resources.race_data import Clock, RaceData
+from f1_pipelines.resources.tracking import Tracking
 from f1_pipelines.resources.warehouse import Warehouse
 
 
+@pytest.fixture(scope="session")
+def lend(f1db_folder: Path):
+    """Resources that keep everything in one folder."""
+    def resources(folder: Path) -> dict[str, object]:
+        return {
+            "warehouse": Warehouse(path=str(folder / "f1.duckdb"), wait_s=5),
+            "race_data": RaceData(source="f1db", f1db_path=str(f1db_folder), f1db_folder=str(folder),
+                                  fastf1_cache=str(folder / "fastf1")),
+            "clock": Clock(fixed="2026-08-22T06:00:00+00:00"),
+            "compute": Compute(device="cpu"),
+            "checkpoints": Checkpoints(path=str(folder / "checkpoints")),
+            "tracking": Tracking(),
+        }
+
+    return resources
+
+
 @pytest.fixture
-def resources(tmp_path: Path, f1db_folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
+def resources(tmp_path: Path, lend, monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
     monkeypatch.setenv("F1_WAREHOUSE", str(tmp_path / "f1.duckdb"))
-    return {
-        "warehouse": Warehouse(path=str(tmp_path / "f1.duckdb"), wait_s=5),
-        "race_data": RaceData(source="f1db", f1db_path=str(f1db_folder), f1db_folder=str(tmp_path),
-                              fastf1_cache=str(tmp_path / "fastf1")),
-        "clock": Clock(fixed="2026-08-22T06:00:00+00:00"),
-        "compute": Compute(device="cpu"),
-        "checkpoints": Checkpoints(path=str(tmp_path / "checkpoints")),
-    }
+    return lend(tmp_path)
 
 
-@pytest.fixture
-def run(resources):
+@pytest.fixture(scope="session")
+def materialize():
     """Materialize assets and their checks for a weekend, or a range of them; returns Dagster's result."""
-    def materialize(*names: str, partition: str | None = None, until: str | None = None, raises: bool = False,
-                    run_config: dict | None = None) -> dg.ExecuteInProcessResult:
+    def run(resources: dict[str, object], *names: str, partition: str | None = None, until: str | None = None,
+            raises: bool = False, run_config: dict | None = None) -> dg.ExecuteInProcessResult:
         every = [*defs.assets, *defs.asset_checks]
         tags = {"dagster/asset_partition_range_start": partition, "dagster/asset_partition_range_end": until}
         return dg.materialize(
             every, selection=dg.AssetSelection.assets(*names), resources=resources, raise_on_error=raises,
             partition_key=None if until else partition, tags=tags if until else None, run_config=run_config)
 
-    return materialize
+    return run
+
+
+@pytest.fixture
+def run(resources, materialize):
+    """`materialize` with the test's own resources."""
+    return partial(materialize, resources)
 
 
 @pytest.fixture

@@ -21,10 +21,13 @@ GRAPH = {
                          ["run_races_have_grid_and_qualifying"]),
     "listnet_temperature": (["ranking_features"], ["keys_are_unique"], []),
     "pretrained_ranker": (["listnet_temperature", "ranking_features"], ["keys_are_unique"], []),
-    "race_predictions": (["pretrained_ranker", "ranking_features"],
-                         ["keys_are_unique", "predictions_are_permutations"], []),
+    "ewc_ranker": (["pretrained_ranker", "race_results", "ranking_features"],
+                   ["every_link_has_its_parent", "keys_are_unique", "one_current_link_per_race"],
+                   ["little_is_forgotten", "newest_candidate_was_promoted"]),
+    "race_predictions": (["ewc_ranker", "pretrained_ranker", "ranking_features"],
+                         ["chances_add_up", "keys_are_unique", "predictions_are_permutations"], []),
     "ranking_evaluation": (["ranking_features"], ["keys_are_unique", "no_result_is_too_good_to_be_true"],
-                           ["champion_beats_grid_order"]),
+                           ["champion_beats_grid_order", "chances_beat_the_grid_alone"]),
     "circuit_fits": (["race_laps", "race_results"], ["keys_are_unique", "slow_laps_cost_less_than_racing_ones"], []),
     "simulator_validation": (["circuit_fits", "qualifying_results"], ["keys_are_unique"], ["targets_are_met"]),
 }
@@ -65,7 +68,7 @@ def test_definitions_load_without_what_only_runs_need():
 
 def test_definitions_hold_together():
     dg.Definitions.validate_loadable(defs)  # raises where an asset, job or resource does not fit
-    assert {job.name for job in defs.jobs} == {"pre_race", "post_race"}
+    assert {job.name for job in defs.jobs} == {"pre_race", "post_race", "next_prediction"}
 
 
 def test_every_known_weekend_is_a_partition_in_race_order():

@@ -34,7 +34,7 @@ def planted_races(
                 weekend=f"{season}-race-{number:02d}", season=season, driver=field,
                 race_start=pd.Timestamp(season, 1, 1, tz="UTC") + pd.Timedelta(days=7 * number),
                 constructor=[f"team-{int(name[-2:]) // 2}" for name in field], official_order=order.astype("Int32"),
-                started=True, classified=order <= size - rng.integers(0, 4))
+                source="planted", stage="grid", started=True, classified=order <= size - rng.integers(0, 4))
             races.append(race.sort_values("driver"))
     return pd.concat(races, ignore_index=True)
 

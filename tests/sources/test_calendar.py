@@ -105,6 +105,18 @@ def test_a_number_that_went_to_another_weekend_is_there_once(known, tmp_path):
     assert weekend("2026-monaco", file).round is None
 
 
+def test_a_weekend_that_the_source_cancels_gives_its_number_away(known, tmp_path):
+    """The source still lists it, without a number, and the rounds after it count one less."""
+    told = known[known["round"].isna() | (known["round"] >= 16)].copy()
+    bahrain = told["weekend"] == "2026-bahrain"
+    told["round"] = (told["round"] - 1).mask(bahrain)
+    merged = overlay(known, told.assign(state=told["state"].mask(bahrain, "cancelled")), NOW)
+    rounds = merged.set_index("weekend")["round"]
+    assert pd.isna(rounds["2026-bahrain"]) and rounds["2026-singapore"] == 16
+    add_refreshed(tmp_path / "f1.calendar.csv", news(known_weekends(), merged, NOW))
+    assert weekend("2026-bahrain", tmp_path / "f1.calendar.csv").planned == "cancelled"
+
+
 def test_a_renumbered_round_keeps_its_key(known):
     merged = overlay(known, known.assign(round=known["round"] + 1), NOW).set_index("weekend")
     assert merged.loc["2026-monaco", "round"] == known.set_index("weekend").loc["2026-monaco", "round"] + 1

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
+import time
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -29,6 +30,7 @@ from f1_pipelines.sources.classification import (
 from f1_pipelines.sources.fastf1_source import gates, jolpica, loading, rows, schedule
 from f1_pipelines.sources.fastf1_source.loading import Loaded, NotComplete
 from f1_pipelines.sources.fastf1_source.transport import Meter, meter_fastf1
+from f1_pipelines.sources.news import DECIDING, News, Phase, digest
 from f1_pipelines.sources.rate_budget import RateBudget
 from f1_pipelines.tables import race
 from f1_pipelines.tables.schema import InvalidRows, Table
@@ -51,20 +53,23 @@ class FastF1Source:
     name = "fastf1"
 
     def __init__(self, cache_dir: Path | None, now: Callable[[], datetime], budget: RateBudget | None = None,
-                 calendar_path: Path | None = None):
+                 calendar_path: Path | None = None, hurry_s: float | None = None):
         """
         Args:
             cache_dir: FastF1's cache folder, made when needed; None leaves FastF1's configuration as it is.
             now: Gives the present instant, timezone-aware UTC.
             budget: The request budget that all processes share; by default in the cache folder.
             calendar_path: The refreshed calendar, if any; see `identity.weekends`.
+            hurry_s: Time to answer in, everything together [s]; what takes longer is `SourceUnavailable`.
 
         The sign-in to the timing feed is FastF1's own business (environment variables F1_USERNAME and F1_PASSWORD).
         """
         self._cache_dir = cache_dir
         self._now = now
         self._calendar_path = calendar_path
-        self._meter = Meter(budget or RateBudget((cache_dir or Path(tempfile.gettempdir())) / "f1-requests.sqlite"))
+        ledger = (cache_dir or Path(tempfile.gettempdir())) / "f1-requests.sqlite"
+        self._meter = Meter(budget or RateBudget(ledger, max_wait_s=60.0 if hurry_s is None else min(1.0, hurry_s)),
+                            None if hurry_s is None else time.monotonic() + hurry_s)
 
     def calendar(self, seasons: Sequence[int]) -> pd.DataFrame:
         """Rows of `race.calendar`, new weekends too. May lack weekends that we know.
@@ -102,6 +107,31 @@ class FastF1Source:
         """Laps of races and sprints, with weather, messages and the pit stops of the race, with or without results."""
         return self._fetch(weekends, ("sprint", "race"), self._laps,
                            (race.LAPS, race.SESSION_LAPS, race.PIT_STOPS, race.WEATHER, race.RACE_CONTROL))
+
+    def news(self, weekend: Weekend, phase: Phase) -> News:
+        """By jolpica's sheet alone: one request, besides the schedule, which FastF1 keeps for half a day.
+
+        A car that stopped in the first lap and one that never started look the same there. Where timing tells them
+        apart, the version differs from the stored `content_hash`; the same sheet still has the same version.
+        """
+        self._prepare()
+        session = DECIDING[phase]
+        if (refusal := self._not_held(weekend, session)) is not None:
+            return News(None, refusal.reason)
+        event = self._events(weekend.season, [weekend]).get(weekend.key)
+        try:
+            if event is None:
+                raise NotComplete("FastF1's schedule does not list this weekend")
+            sheet = self._sheet(weekend, session, event)
+            if phase == "pre_race":
+                order = jolpica.qualifying(sheet, weekend.season)
+                check_qualifying(order)
+                return News(digest(order))
+            order = jolpica.classification(sheet, weekend.season)
+            check_classification(order)
+            return News(classification_hash(order.assign(result_status="official")))
+        except (NotComplete, InvalidRows, UnknownEntrant) as problem:
+            return News(None, str(problem))
 
     def _fetch(self, weekends: Sequence[Weekend], sessions: Sequence[str],
                build: Callable[[Weekend, str, Event], Tables], tables: Sequence[Table]) -> Fetched:

@@ -6,6 +6,7 @@ lacks it because the server never had it is refused. Under a replay, which answe
 """
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from urllib.parse import urlsplit
@@ -25,9 +26,12 @@ class Meter:
     """Books calls and keeps what failed since `reset`.
 
     By path, not by URL: an answer of FastF1's mirror makes good the failure of the main host.
+
+    `answer_by`: For somebody in a hurry, the instant (of `time.monotonic`) after which nothing is waited for.
     """
 
     budget: RateBudget
+    answer_by: float | None = None
     failed: dict[str, str] = field(default_factory=dict)
     denied: set[str] = field(default_factory=set)
 
@@ -59,6 +63,10 @@ class MeteredAdapter(BaseAdapter):
     def send(self, request: requests.PreparedRequest, **kwargs: object) -> requests.Response:
         host, path = urlsplit(request.url).hostname or "", urlsplit(request.url).path
         try:
+            if self.meter.answer_by is not None:
+                if (left_s := self.meter.answer_by - time.monotonic()) <= 0:
+                    raise requests.ConnectTimeout("no time left")
+                kwargs["timeout"] = left_s
             self.meter.budget.acquire(host)
             response = self.inner.send(request, **kwargs)
         except SourceUnavailable as spent:

@@ -24,6 +24,7 @@ from f1_pipelines.sources.classification import (
     check_qualifying,
     classification_hash,
 )
+from f1_pipelines.sources.news import News, Phase, in_what_was_fetched
 from f1_pipelines.sources.sample import sheets, timing
 from f1_pipelines.sources.sample.circuits import race_distance
 from f1_pipelines.sources.sample.frames import Columns, car_columns, objects, stacked
@@ -113,6 +114,11 @@ class SampleSource:
         self._put(fetched, race.WEATHER, [timing.race_weather_columns(one) for one in (*races, *sprints)])
         self._put(fetched, race.RACE_CONTROL, [timing.message_columns(one) for one in (*races, *sprints)])
         return fetched
+
+    def news(self, weekend: Weekend, phase: Phase) -> News:
+        """By the clock: what was held is there, and always says the same."""
+        fetched = self.results([weekend]) if phase == "post_race" else self.qualifying([weekend])
+        return in_what_was_fetched(fetched, phase)
 
     def _driven(self, weekends: Sequence[Weekend], session: str, fetched: Fetched) -> list[Driven]:
         held = [weekend for weekend, _ in self._held(weekends, (session,), fetched)]

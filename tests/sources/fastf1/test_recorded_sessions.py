@@ -163,6 +163,14 @@ def test_the_same_sheet_has_the_same_hash(source):
 
 
 @pytest.mark.xdist_group("fastf1-1")
+def test_news_of_a_race_is_the_hash_that_its_results_get(source):
+    weekend = weekend_of_round(2021, 1)
+    told = source.news(weekend, "post_race").version
+    assert [told] == list(source.results([weekend]).tables["race.results"]["content_hash"].unique())
+    assert source.news(weekend_of_round(2021, 18), "pre_race").version not in (None, told)
+
+
+@pytest.mark.xdist_group("fastf1-1")
 def test_generated_laps_have_no_place_and_are_not_accurate(source):
     laps = source.laps([weekend_of_round(2018, 4)]).tables["race.laps"].set_index(["driver", "lap"])
     invented = laps.loc[[("esteban-ocon", 1), ("sergey-sirotkin", 1)]]

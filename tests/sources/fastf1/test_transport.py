@@ -1,5 +1,6 @@
 """Failing servers, played by one on loopback: nothing of theirs is taken for an answer."""
 import json
+import socket
 import subprocess
 import sys
 import threading
@@ -208,3 +209,23 @@ def test_retry_after():
     assert said(Retry_After="12") == 12
     assert said(Retry_After="Sun, 05 Mar 2023 15:01:30 GMT", Date="Sun, 05 Mar 2023 15:00:00 GMT") == 90
     assert said() == said(Retry_After="soon") == 300
+
+
+def test_who_is_in_a_hurry_does_not_wait_for_a_server_that_says_nothing(fastf1_at, tmp_path):
+    """A sensor's tick must end, whatever hangs."""
+    from f1_pipelines.sources.fastf1_source import FastF1Source
+
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        fastf1_at(f"http://127.0.0.1:{silent.getsockname()[1]}")
+        source = FastF1Source(tmp_path / "cache", lambda: datetime(2023, 3, 5, 20, tzinfo=UTC), hurry_s=0.5)
+        with pytest.raises(SourceUnavailable):
+            source.news(weekend("2023-bahrain"), "post_race")
+
+
+def test_news_is_one_sheet_and_no_timing(fastf1_at, source_at, tmp_path, schedule_2023):
+    source = source_at(now=datetime(2023, 3, 5, 20, tzinfo=UTC), cache_dir=tmp_path / "cache", min_interval_s=0.0)
+    with loopback({"schedule_2023": schedule_2023, "/ergast/": (200, {}, EMPTY_SHEET)}) as (url, asked):
+        fastf1_at(url)
+        told = source.news(weekend("2023-bahrain"), "post_race")
+        assert told.version is None and "not there yet" in told.lacks
+        assert [("results" in path, "timing" in path) for path in asked if "schedule" not in path] == [(True, False)]

@@ -1,0 +1,42 @@
+"""What many drawn races of one field come to: the chances of each car. The same for every way to draw them."""
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+import pandas as pd
+
+DRAWS = 10_000
+PODIUM, POINTS = 3, 10  # last place that counts for it
+CHANCES = ("p_win", "p_podium", "p_points", "expected_position", "p_beats_teammate")
+
+
+def chances(places: np.ndarray, constructors: pd.Series) -> pd.DataFrame:
+    """Chances of each car, sums included: the wins of a race sum to 1, the podiums to 3, the mean places to n(n+1)/2.
+
+    Args:
+        places: (draws, N) finishing places, each row a permutation of 1..N.
+        constructors: (N,) team of each car; missing = unknown.
+
+    Returns:
+        On the index of `constructors`: p_win, p_podium, p_points (a place among the first ten of a Grand Prix),
+        expected_position and p_beats_teammate: the share of races in which the car is the first of its team, so that
+        a team of three sums to 1 as well; missing for a car that is alone in its team.
+    """
+    told = pd.DataFrame({
+        "p_win": (places == 1).mean(axis=0), "p_podium": (places <= PODIUM).mean(axis=0),
+        "p_points": (places <= POINTS).mean(axis=0), "expected_position": places.mean(axis=0),
+        "p_beats_teammate": np.nan,
+    }, index=constructors.index)
+    teams = constructors.reset_index(drop=True).groupby(constructors.to_numpy()).indices
+    for mates in teams.values():
+        if len(mates) > 1:
+            first = places[:, mates].argmin(axis=1)
+            told.iloc[mates, told.columns.get_loc("p_beats_teammate")] = np.bincount(
+                first, minlength=len(mates)) / len(places)
+    return told
+
+
+def chance_of(*parts: str) -> np.random.Generator:
+    """Chance that belongs to these names: the same on every machine, whatever was drawn before."""
+    return np.random.default_rng(int.from_bytes(hashlib.sha256(":".join(parts).encode()).digest()[:8], "big"))

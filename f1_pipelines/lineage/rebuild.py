@@ -1,0 +1,111 @@
+"""Making a checkpoint again from the rows that were kept, to prove that it comes from them and from nothing else.
+
+The pretrained ranker is trained again, then every link up to the one asked for. An id is the digest of weights and
+settings, so the same id is the same bytes. That holds on the CPU: a GPU adds sums up in no fixed order.
+"""
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+import duckdb
+import pandas as pd
+
+from f1_pipelines.features.ranking import FEATURE_VERSION
+from f1_pipelines.lineage.seen import Untraceable, rows_seen_by
+from f1_pipelines.models.checkpoints import Checkpoint, load_checkpoint
+from f1_pipelines.models.config import TrainConfig
+from f1_pipelines.models.continual.chain import bring_up_to_date
+from f1_pipelines.models.continual.settings import UpdateConfig
+from f1_pipelines.models.pretrain import pretrain_one
+from f1_pipelines.predictions import rank
+from f1_pipelines.promotion.champion import usable
+from f1_pipelines.promotion.rule import ancestry
+from f1_pipelines.simulated_rows import simulated_again
+from f1_pipelines.tables.learning import UPDATES
+from f1_pipelines.tables.ranking import PREDICTIONS, SIMULATED_PREDICTIONS
+
+_OUTCOME = ("actual_position", "exact_match")  # not known to whoever predicts
+
+
+def rebuild(connection: duckdb.DuckDBPyConnection, checkpoint: str, folder: Path) -> Checkpoint:
+    """Train a checkpoint again, with all that it has learnt on from, by the rows that they saw.
+
+    Args:
+        connection: To the warehouse.
+        checkpoint: Its id.
+        folder: Where the checkpoints made now are put; an empty one, so that none is found there.
+
+    Returns:
+        What came out. It is the same where its id is.
+
+    Raises:
+        Untraceable: Rows or settings were not kept, or it was trained on a GPU or on other features.
+    """
+    *links, pretrained = ancestry(connection, checkpoint) or [checkpoint]
+    made = _pretrain(connection, pretrained, folder)
+    return _learn_on(connection, made, links[::-1], folder) if links else made
+
+
+def differences(connection: duckdb.DuckDBPyConnection, prediction: str, checkpoints: Path) -> list[str]:
+    """Columns that come out otherwise when a prediction is made again from its rows.
+
+    Args:
+        connection: To the warehouse.
+        prediction: Its id (`seen.prediction_id`).
+        checkpoints: Where checkpoints lie.
+
+    Raises:
+        Untraceable: There is no such prediction, or its rows were not kept.
+    """
+    weekend, stage, checkpoint, *predictor = prediction.split("/")
+    table = SIMULATED_PREDICTIONS if predictor else PREDICTIONS
+    stored = table.conform(connection.execute(
+        f"SELECT * FROM {table.qualified} WHERE weekend = ? AND stage = ? AND checkpoint = ? ORDER BY driver",
+        [weekend, stage, checkpoint]).df())
+    if stored.empty:
+        raise Untraceable(f"{prediction} is not stored; `f1 trace {weekend}` lists what is")
+    rows, trained = rows_seen_by(connection, prediction), usable(connection, checkpoint, checkpoints).trained
+    again = simulated_again(rows, trained, stored) if predictor else \
+        rank(rows, trained, checkpoint, stored["made_at"].iloc[0])
+    again = again.sort_values("driver", ignore_index=True)
+    return [name for name in table.column_names if name not in _OUTCOME and not again[name].equals(stored[name])]
+
+
+def _pretrain(connection: duckdb.DuckDBPyConnection, checkpoint: str, folder: Path) -> Checkpoint:
+    found = connection.execute("SELECT settings, feature_version, data_version FROM ranking.checkpoints "
+                               "WHERE checkpoint = ? AND kind = 'pretrained'", [checkpoint]).fetchall()
+    if not found or found[0][0] is None:
+        raise Untraceable(f"{checkpoint} is unknown as a pretrained checkpoint, or older than the record of settings; "
+                          "materialize pretrained_ranker again")
+    ((settings, feature_version, data_version),) = found
+    config = TrainConfig(**{name: tuple(value) if isinstance(value, list) else value
+                            for name, value in json.loads(settings).items()})
+    if config.device != "cpu":
+        raise Untraceable(f"{checkpoint} was trained on {config.device}: only what the CPU made can be made again bit "
+                          "by bit")
+    if feature_version != FEATURE_VERSION:
+        raise Untraceable(f"{checkpoint} reads features of version {feature_version}, this code makes "
+                          f"{FEATURE_VERSION}: take the version of the code that trained it")
+    made = pretrain_one(rows_seen_by(connection, checkpoint, "train"), config, data_version=data_version, folder=folder,
+                        created_at=datetime.now(UTC), log=_quiet)
+    return load_checkpoint(folder / made.row["checkpoint"])
+
+
+def _learn_on(connection: duckdb.DuckDBPyConnection, pretrained: Checkpoint, links: list[str],
+              folder: Path) -> Checkpoint:
+    ((weekend, settings),) = connection.execute("SELECT weekend, settings FROM ranking.updates WHERE checkpoint = ?",
+                                                [links[-1]]).fetchall()
+    seen = pd.concat([rows_seen_by(connection, link) for link in links]).drop_duplicates(["weekend", "driver"])
+    old = rows_seen_by(connection, pretrained.id, "train")
+    rows = pd.concat([seen, old[~old["weekend"].isin(seen["weekend"])]], ignore_index=True)
+    until = rows.loc[rows["weekend"] == weekend, "race_start"].iloc[0]
+    chain = bring_up_to_date(pretrained, rows, until, UpdateConfig(**json.loads(settings)), UPDATES.empty(),
+                             folder=folder, created_at=datetime.now(UTC), log=_quiet)
+    # An adapted one is followed by what learnt from the same race.
+    return load_checkpoint(folder / chain.ids[len(links) - 1])
+
+
+def _quiet(_: str) -> None:
+    """Nobody watches."""

@@ -1,0 +1,206 @@
+"""The chain of checkpoints from a pretrained ranker through every race since.
+
+Notable choices:
+- pretrained -> `adapted` at the start of a season -> `ewc` after its first race -> after its second ...; each link's
+  parent is the one before.
+- A link is a pure function of its parent, the rows of its window and the settings. A stored link that still has these
+  three is left alone; any other is made again, and with it all that follow. So an amended result renews the links from
+  its race on, and nothing else.
+- Races of the pretraining are never learnt from a second time: the window begins after them.
+"""
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from f1_pipelines.evaluation.baselines import BASELINES
+from f1_pipelines.evaluation.metrics import spearman
+from f1_pipelines.features.history import data_version
+from f1_pipelines.models.checkpoints import Checkpoint, CheckpointError, load_checkpoint, save_checkpoint
+from f1_pipelines.models.continual.adaptation import adapt, grow_fisher
+from f1_pipelines.models.continual.fisher import load_fisher
+from f1_pipelines.models.continual.settings import PULLED_BACK, UpdateConfig
+from f1_pipelines.models.continual.update import Known, Learnt, learn, window_of
+from f1_pipelines.models.trained import TrainedRanker
+
+_GRID = next(baseline for baseline in BASELINES if baseline.name == "grid")
+
+
+@dataclass(frozen=True)
+class Link:
+    """A checkpoint that was made: its rows of `ranking.checkpoints` and `ranking.updates`, how learning went, the rows
+    it saw (features with outcome), and by weekend what for (`tables.lineage.ROLES`)."""
+
+    checkpoint: Checkpoint
+    row: dict[str, Any]
+    update: dict[str, Any]
+    history: list[dict[str, float]]
+    rows: pd.DataFrame
+    roles: pd.Series
+
+
+@dataclass(frozen=True)
+class Chain:
+    """Links made now, ids of all links in order, and the newest: the pretrained ranker where there was no race yet."""
+
+    made: list[Link]
+    ids: list[str]
+    newest: Checkpoint
+
+
+def bring_up_to_date(
+    pretrained: Checkpoint, rows: pd.DataFrame, until: datetime, settings: UpdateConfig, stored: pd.DataFrame, *,
+    folder: Path, created_at: datetime, log: Callable[[str], None],
+) -> Chain:
+    """Make the links that are missing or out of date. A second or less for each.
+
+    Args:
+        pretrained: Where the chain begins, with its Fisher if the method needs one.
+        rows: Starters of run races with features and outcome: those since the pretraining, and its own.
+        until: Learn from races that started until then, and from later ones that stored links know already.
+        settings: How to learn; method `none` makes no links.
+        stored: Rows of `ranking.updates`.
+        folder: Where checkpoints lie.
+        created_at: When, timezone-aware.
+        log: Told of each link made.
+
+    Raises:
+        CheckpointError: The Fisher is asked for and missing or damaged.
+    """
+    chain = _Growing(pretrained, rows, settings, stored, folder, created_at, log)
+    if settings.method == "none":
+        return chain.result()
+    for weekend in _weekends_to_learn(pretrained, chain.since, until, stored):
+        chain.learn_from(weekend)
+    return chain.result()
+
+
+def races_since(pretrained: Checkpoint, rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows of the races after the last one of the pretraining, in race order."""
+    last = rows.loc[rows["weekend"] == pretrained.trained.trained_through, "race_start"]
+    if last.empty:
+        raise ValueError(f"{pretrained.id} was trained through {pretrained.trained.trained_through}, of which no "
+                         "result is stored; load race_results and ranking_features of it")
+    return rows[rows["race_start"] > last.iloc[0]].sort_values(["race_start", "driver"], ignore_index=True)
+
+
+def mean_spearman(trained: TrainedRanker, rows: pd.DataFrame) -> float:
+    """Mean over races, all starters."""
+    scored = rows.assign(score=trained.scores(rows))
+    return float(np.mean([spearman(race["score"], race["official_order"].astype("float64"))
+                          for _, race in scored.groupby("weekend")]))
+
+
+def _weekends_to_learn(pretrained: Checkpoint, since: pd.DataFrame, until: datetime, stored: pd.DataFrame) -> list[str]:
+    """Weekends in race order: until the instant asked for, and until the last that a stored link knows."""
+    known = stored.loc[stored["model"] == pretrained.trained.config.model, "weekend"]
+    last = max([pd.Timestamp(until), *since.loc[since["weekend"].isin(known), "race_start"]])
+    return list(since.loc[since["race_start"] <= last, "weekend"].drop_duplicates())
+
+
+class _Growing:
+    """A chain while it is brought up to date, link by link."""
+
+    def __init__(self, pretrained: Checkpoint, rows: pd.DataFrame, settings: UpdateConfig, stored: pd.DataFrame,
+                 folder: Path, created_at: datetime, log: Callable[[str], None]) -> None:
+        self.pretrained, self.settings, self.stored = pretrained, settings, stored
+        self.folder, self.created_at, self.log = folder, created_at, log
+        self.since = races_since(pretrained, rows)
+        self.old = rows[rows["season"].isin(pretrained.trained.seasons)
+                        & ~rows["weekend"].isin(self.since["weekend"])]
+        self.last_season = self.old[self.old["season"] == self.old["season"].max()]
+        fisher = load_fisher(pretrained) if settings.method in PULLED_BACK else None
+        self.anchor = Known(pretrained.trained, fisher)
+        self.newest, self.known = pretrained, self.anchor
+        self.learning = {"settings": asdict(settings), "pretrained": pretrained.id}
+        self.made: list[Link] = []
+        self.ids: list[str] = []
+
+    def result(self) -> Chain:
+        return Chain(self.made, self.ids, self.newest)
+
+    def learn_from(self, weekend: str) -> None:
+        """Add the link of this race, and before the first race of a season the adapted one."""
+        race = self.since[self.since["weekend"] == weekend]
+        if self.newest.id == self.pretrained.id or race["season"].iloc[0] not in self.newest.trained.seasons:
+            self._link("adapted", weekend, race, lambda: self._adapted(race))
+        window = window_of(self.since, weekend, self.settings.window_races)
+        seen = window if self.settings.method != "replay" else pd.concat([self.old, window], ignore_index=True)
+        self._link("ewc", weekend, seen, lambda: learn(self.known, self.anchor, window, self.settings, self.old))
+
+    def _adapted(self, race: pd.DataFrame) -> Learnt:
+        trained = adapt(self.known.trained, race)
+        moves = self.settings.method == "online_ewc"  # else the Fisher stays with the pretrained ranker
+        return Learnt(Known(trained, grow_fisher(self.known.fisher, trained.model) if moves else None), [], race)
+
+    def _link(self, kind: str, weekend: str, seen: pd.DataFrame, make: Callable[[], Learnt]) -> None:
+        version = data_version(seen)
+        key = {"kind": kind, "weekend": weekend, "parent": self.newest.id, "data_version": version,
+               "settings": json.dumps(asdict(self.settings), sort_keys=True)}
+        checkpoint = self._stored(key)
+        if checkpoint is None:
+            start = time.perf_counter()
+            learnt = make()
+            link = self._store(key, learnt, seen, time.perf_counter() - start)
+            self.made.append(link)
+            checkpoint, fisher = link.checkpoint, learnt.known.fisher
+        else:
+            fisher = load_fisher(checkpoint) if self.settings.method == "online_ewc" else None
+        self.newest, self.known = checkpoint, Known(checkpoint.trained, fisher)
+        self.ids.append(checkpoint.id)
+
+    def _stored(self, key: dict[str, str]) -> Checkpoint | None:
+        same = self.stored[(self.stored[list(key)] == pd.Series(key)).all(axis=1)]
+        for checkpoint in same["checkpoint"]:
+            try:
+                return load_checkpoint(self.folder / checkpoint)
+            except CheckpointError as lost:
+                self.log(f"{lost}; it is made again from the same rows")
+        return None
+
+    def _store(self, key: dict[str, str], learnt: Learnt, seen: pd.DataFrame, seconds: float) -> Link:
+        """Keep what was learnt, with how good the ranker was on the race before it learnt from it and after."""
+        trained, before = learnt.known.trained, self.newest.trained
+        race = self.since[self.since["weekend"] == key["weekend"]]
+        learns = key["kind"] == "ewc"
+        told = {
+            "spearman_before": mean_spearman(before, race),
+            "spearman_after": mean_spearman(trained, race) if learns else None,
+            "spearman_grid": spearman(_GRID.scores(race), race["official_order"].astype("float64")),
+            "old_season_before": mean_spearman(before, self.last_season),
+            "old_season_after": mean_spearman(trained, self.last_season),
+            "loss": learnt.history[-1]["loss"] if learns else None,
+            "penalty": learnt.history[-1]["penalty"] if learns else None,
+        }
+        checkpoint = save_checkpoint(
+            trained, self.folder, kind=key["kind"], data_version=key["data_version"], parent=self.newest.id,
+            metrics={name: value for name, value in told.items() if value is not None}, created_at=self.created_at,
+            fisher=learnt.known.fisher, learning=self.learning)
+        model = trained.config.model
+        learnt_from = learnt.rows["weekend"].nunique() if learns else 0
+        self.log(f"{model} {checkpoint.id}: {key['kind']} at {key['weekend']}, {learnt_from} races seen, Spearman of "
+                 f"the race {told['spearman_before']:.3f} before")
+        row = {
+            "checkpoint": checkpoint.id, "kind": key["kind"], "model": model, "parent": self.newest.id,
+            "trained_from": trained.trained_from, "trained_through": trained.trained_through,
+            "n_races": trained.n_races, "feature_version": checkpoint.meta["feature_version"],
+            "data_version": key["data_version"], "seed": self.settings.seed,
+            "metrics": json.dumps(checkpoint.meta["metrics"]), "path": str(checkpoint.path), "promoted": False,
+            "created_at": self.created_at, "settings": key["settings"], "dagster_run": None, "mlflow_run": None,
+        }
+        update = {
+            **key, **told, "checkpoint": checkpoint.id, "model": model, "pretrained": self.pretrained.id,
+            "method": self.settings.method, "n_races": learnt_from, "seconds": seconds, "current": True,
+            "created_at": self.created_at,
+        }
+        roles = pd.Series({weekend: "replay" if weekend in set(self.old["weekend"]) else
+                           "window" if learns else "adapt" for weekend in seen["weekend"].unique()})
+        return Link(checkpoint, row, update, learnt.history, seen, roles)

@@ -1,0 +1,129 @@
+"""From a ranker's scores to probabilities of places: the inputs, the fit, and what is stored with a checkpoint.
+
+Notable choices, each measured in docs/lab-notes.md:
+- Six inputs of one car against its field. The score says who is ahead; its square, the starting place on three scales
+  and the order by form say how much more that means at the front, where the probabilities are.
+- Weights of their own for each stage: a forecast from form alone knows less, and has to be less sure.
+- The starting place is the grid, before that the order of qualifying, before that of practice.
+- Maximum likelihood under a prior that pulls the heads together: a season of 21 races must not end in certainty.
+- The score is the trained ranker's own, on the races that it learnt from. That it knows them costs nothing measurable:
+  its twenty weights are held back by its own prior.
+"""
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from f1_pipelines.features.ranking import as_known_at
+from f1_pipelines.models.plackett_luce import fit_heads
+from f1_pipelines.tables.features import STAGES
+
+if TYPE_CHECKING:
+    from f1_pipelines.models.trained import TrainedRanker
+
+INPUTS = ("score", "score_squared", "start", "start_squared", "start_log", "form_log")
+GRID_INPUTS = ("start", "start_log")  # the fair baseline: nothing but the grid
+OUTLIER = 3.0  # spreads from the mean of the race, as in the ranker
+PRIOR = 0.3  # strength of the prior [races]; 0.1 to 3 are one plateau
+_STARTS = ("grid_position", "qualifying_position", "practice_gap_pct")  # the first one that anybody has
+
+
+@dataclass(frozen=True)
+class Places:
+    """Weights by stage, each (inputs, heads) float64."""
+
+    inputs: tuple[str, ...]
+    weights: dict[str, np.ndarray]
+
+    def strengths(self, race: pd.DataFrame, scores: np.ndarray) -> np.ndarray:
+        """Strengths of the cars of one race, (N, heads).
+
+        Args:
+            race: Its feature rows, at a stage that these weights know; missing = unknown.
+            scores: (N,) of the ranker, higher = further ahead.
+        """
+        [stage] = race["stage"].unique()
+        if stage not in self.weights:
+            raise ValueError(f"probabilities were fitted for {', '.join(self.weights)}, not for {stage}: train again")
+        return race_inputs(race, scores, self.inputs) @ self.weights[stage]
+
+
+def with_places(trained: TrainedRanker, rows: pd.DataFrame, stages: Collection[str] = STAGES) -> TrainedRanker:
+    """The ranker with probabilities, fitted on these races at each stage. A second for four seasons.
+
+    Args:
+        trained: The ranker.
+        rows: Starters of run races with features and `official_order`; what comes after a stage is masked here.
+        stages: Stages to fit for.
+    """
+    known = {stage: as_known_at(rows, stage) for stage in stages}
+    return replace(trained, places=fit_places(known, {stage: trained.scores(seen) for stage, seen in known.items()}))
+
+
+def fit_places(rows: dict[str, pd.DataFrame], scores: dict[str, np.ndarray],
+               inputs: tuple[str, ...] = INPUTS) -> Places:
+    """Fit the weights of each stage.
+
+    Args:
+        rows: By stage: starters of run races with `official_order` and the features as known then.
+        scores: By stage: what the ranker says of these rows.
+        inputs: Names out of `INPUTS`.
+    """
+    return Places(inputs, {stage: _fit(seen, scores[stage], inputs) for stage, seen in rows.items()})
+
+
+def race_inputs(race: pd.DataFrame, scores: np.ndarray, inputs: tuple[str, ...] = INPUTS) -> np.ndarray:
+    """Inputs of the cars of one race, (N, len(inputs)): mean 0 over the cars that have them, 0 where unknown."""
+    said = np.asarray(scores, dtype="float64")
+    said = said - said.mean()
+    start, form = _ranks(_start(race)), _ranks(_column(race, "driver_finish_form"))
+    apart = _standard(start)
+    known = {
+        "score": said, "score_squared": _centred(said**2 / 5.0), "start": apart, "start_squared": _centred(apart**2),
+        "start_log": _centred(-np.log(start)), "form_log": _centred(-np.log(form)),
+    }
+    return np.stack([np.nan_to_num(known[name], nan=0.0) for name in inputs], axis=1)
+
+
+def _fit(rows: pd.DataFrame, scores: np.ndarray, inputs: tuple[str, ...]) -> np.ndarray:
+    """Weights of most likelihood, (inputs, heads)."""
+    races = []
+    for at in rows.groupby("weekend").indices.values():
+        race = rows.iloc[at]
+        races.append(race_inputs(race, scores[at], inputs)[race["official_order"].to_numpy("float64").argsort()])
+    return fit_heads(races, PRIOR)
+
+
+def _column(race: pd.DataFrame, name: str) -> np.ndarray:
+    return race[name].to_numpy("float64", na_value=np.nan)
+
+
+def _start(race: pd.DataFrame) -> np.ndarray:
+    """What is known of the starting order, lowest first; all missing before any session."""
+    for name in _STARTS:
+        values = _column(race, name)
+        if not np.isnan(values).all():
+            return values
+    return values
+
+
+def _ranks(values: np.ndarray) -> np.ndarray:
+    """1 = lowest, mean ranks for ties, NaN where unknown."""
+    return pd.Series(values).rank().to_numpy()
+
+
+def _centred(values: np.ndarray) -> np.ndarray:
+    known = ~np.isnan(values)
+    return values - (values[known].mean() if known.any() else 0.0)
+
+
+def _standard(values: np.ndarray) -> np.ndarray:
+    """Mean 0, spread 1, at most `OUTLIER`; 0 where all are alike."""
+    apart = _centred(values)
+    known = apart[~np.isnan(apart)]
+    spread = float(np.sqrt((known**2).sum() / max(len(known) - 1, 1)))
+    return np.clip(apart / spread, -OUTLIER, OUTLIER) if spread > 0 else apart

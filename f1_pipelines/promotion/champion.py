@@ -1,0 +1,140 @@
+"""Who is champion, who was, and changing it. Nothing else writes `ranking.checkpoints.promoted`."""
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import duckdb
+import pandas as pd
+
+from f1_pipelines.tables.lineage import PROMOTIONS
+from f1_pipelines.tables.ranking import CHECKPOINTS
+from f1_pipelines.warehouse.replace import replace_slices
+
+if TYPE_CHECKING:
+    from f1_pipelines.models.checkpoints import Checkpoint
+
+
+class CantPromote(ValueError):
+    """A checkpoint can't become champion. Nothing has changed; the message says what to do."""
+
+
+@dataclass(frozen=True)
+class Decision:
+    """A row of `ranking.promotions`, without its time."""
+
+    candidate: str
+    champion: str | None
+    weekend: str
+    decision: Literal["promoted", "candidate", "rolled_back"]
+    decided_by: Literal["rule", "operator"]
+    reason: str
+    n_races: int | None = None
+    candidate_spearman: float | None = None
+    champion_spearman: float | None = None
+    grid_spearman: float | None = None
+    margin: float | None = None
+
+
+def champion_of(connection: duckdb.DuckDBPyConnection) -> str | None:
+    """Id of the checkpoint that predictions use, None before the first one."""
+    found = connection.execute("SELECT checkpoint FROM ranking.checkpoints WHERE promoted "
+                               "ORDER BY created_at DESC LIMIT 1").fetchall()
+    return found[0][0] if found else None
+
+
+def store_checkpoints(connection: duckdb.DuckDBPyConnection, rows: pd.DataFrame) -> None:
+    """Store rows of `ranking.checkpoints`; whoever is champion stays so, trained again or not."""
+    champion = champion_of(connection)
+    replace_slices(connection, CHECKPOINTS, rows.assign(promoted=rows["checkpoint"] == champion))
+
+
+def record(connection: duckdb.DuckDBPyConnection, decision: Decision, decided_at: datetime) -> None:
+    """Carry out a decision and write it down, in the caller's transaction. The same decision again is no news."""
+    last = PROMOTIONS.conform(history(connection)).tail(1)
+    row = PROMOTIONS.conform(pd.DataFrame([{"decided_at": decided_at, **asdict(decision)}], dtype=object))
+    if decision.decision != "candidate":
+        connection.execute("UPDATE ranking.checkpoints SET promoted = (checkpoint = ?)", [decision.candidate])
+    elif last.drop(columns="decided_at").reset_index(drop=True).equals(row.drop(columns="decided_at")):
+        return
+    replace_slices(connection, PROMOTIONS, row)
+
+
+def promote(connection: duckdb.DuckDBPyConnection, checkpoint: str, reason: str, decided_at: datetime,
+            folder: Path) -> Decision:
+    """Make a checkpoint champion because a person says so.
+
+    Args:
+        connection: Of `WarehouseFile.write`.
+        checkpoint: Its id.
+        reason: Why, for people.
+        decided_at: When, timezone-aware.
+        folder: Where checkpoints lie.
+
+    Raises:
+        CantPromote: It is unknown, can't be used, or is champion already.
+    """
+    return _by_operator(connection, checkpoint, "promoted", reason, decided_at, folder)
+
+
+def roll_back(connection: duckdb.DuckDBPyConnection, reason: str, decided_at: datetime, folder: Path) -> Decision:
+    """Make the champion before this one champion again; once more goes one further back. Arguments as `promote`."""
+    champion, past = champion_of(connection), _line_of_champions(connection)
+    if champion is None or len(past) < 2 or past[-1] != champion:
+        raise CantPromote(f"there was no champion before {champion}, so there is nothing to roll back to; name one: "
+                          "`f1 promote CHECKPOINT`")
+    return _by_operator(connection, past[-2], "rolled_back", reason or f"rolled back from {champion}", decided_at,
+                        folder)
+
+
+def usable(connection: duckdb.DuckDBPyConnection, checkpoint: str, folder: Path) -> Checkpoint:
+    """The checkpoint, loaded; `CantPromote` where predictions could not use it."""
+    from f1_pipelines.models.checkpoints import CheckpointError, load_checkpoint
+
+    found = connection.execute("SELECT path FROM ranking.checkpoints WHERE checkpoint = ?", [checkpoint]).fetchall()
+    if not found:
+        newest = [known for (known,) in connection.execute(
+            "SELECT checkpoint FROM ranking.checkpoints ORDER BY created_at DESC LIMIT 3").fetchall()]
+        raise CantPromote(f'"{checkpoint}" is no checkpoint of this warehouse; the newest are '
+                          f"{', '.join(newest) or 'not there yet: materialize pretrained_ranker'}")
+    try:
+        return load_checkpoint(folder / checkpoint if (folder / checkpoint).is_dir() else Path(found[0][0]))
+    except CheckpointError as problem:
+        raise CantPromote(f"{checkpoint} can't be champion: {problem}") from problem
+
+
+def history(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
+    """All decisions, the oldest first."""
+    return connection.execute("SELECT * FROM ranking.promotions ORDER BY decided_at, rowid").df()
+
+
+def standing(connection: duckdb.DuckDBPyConnection) -> dict[str, str | None]:
+    """Champion, and the newest candidate that was decided on, champion or not: checkpoint ids."""
+    candidates = connection.execute("SELECT candidate FROM ranking.promotions WHERE decided_by = 'rule' "
+                                    "ORDER BY decided_at DESC, rowid DESC LIMIT 1").fetchall()
+    return {"champion": champion_of(connection), "candidate": candidates[0][0] if candidates else None}
+
+
+def _by_operator(connection: duckdb.DuckDBPyConnection, checkpoint: str, decision: Literal["promoted", "rolled_back"],
+                 reason: str, decided_at: datetime, folder: Path) -> Decision:
+    champion = champion_of(connection)
+    if checkpoint == champion:
+        raise CantPromote(f"{checkpoint} is champion already")
+    weekend = usable(connection, checkpoint, folder).trained.trained_through
+    made = Decision(checkpoint, champion, weekend, decision, "operator", reason)
+    record(connection, made, decided_at)
+    return made
+
+
+def _line_of_champions(connection: duckdb.DuckDBPyConnection) -> list[str]:
+    """Champions as one followed the other, those that were rolled back left out."""
+    line: list[str] = []
+    for row in history(connection).itertuples():
+        if row.decision == "rolled_back":
+            line = line[:len(line) - line[::-1].index(row.candidate)] if row.candidate in line else [row.candidate]
+        elif row.decision == "promoted":
+            line += [row.champion] if not line and isinstance(row.champion, str) else []
+            line.append(row.candidate)
+    return line

@@ -1,0 +1,42 @@
+"""`f1 promote`: a person decides."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from f1_pipelines.promotion.champion import Decision, champion_of, promote, roll_back, standing
+from f1_pipelines.settings import settings
+from f1_pipelines.tracking.registry import follow
+from f1_pipelines.tracking.store import Line, TrackingStore
+from f1_pipelines.warehouse.database import WarehouseFile
+
+
+def decide_by_hand(checkpoint: str | None, reason: str, warn: Callable[[str], None]) -> Decision:
+    """Make a checkpoint champion, or without one the champion before; MLflow's aliases follow.
+
+    Args:
+        checkpoint: Its id, None to roll back.
+        reason: Why, for people.
+        warn: Told when MLflow is away; the warehouse has changed all the same.
+
+    Raises:
+        CantPromote: The checkpoint is unknown or can't be used, or there is none to roll back to. Nothing has changed.
+    """
+    told = settings()
+    warehouse, folder = WarehouseFile(told.f1_warehouse, told.f1_write_wait_s), told.checkpoints_path
+    with warehouse.read() as connection:  # a wrong path is told here, and no empty warehouse is made there
+        champion_of(connection)
+    with warehouse.write("f1 promote") as connection:
+        now = datetime.now(UTC)
+        decision = promote(connection, checkpoint, reason, now, folder) if checkpoint else \
+            roll_back(connection, reason, now, folder)
+        aliases = standing(connection)
+    if told.tracking_uri:
+        store = TrackingStore(told.tracking_uri, told.f1_warehouse.parent)
+
+        def show() -> None:
+            with store.open() as opened:
+                follow(opened, aliases, folder)
+
+        Line(warn).attempt(show)
+    return decision

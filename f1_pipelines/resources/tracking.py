@@ -1,0 +1,79 @@
+"""Tracking of runs in MLflow."""
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import dagster as dg
+from pydantic import Field, PrivateAttr
+
+if TYPE_CHECKING:
+    from f1_pipelines.tracking.runs import Status, TrackedRun
+    from f1_pipelines.tracking.store import TrackingStore
+
+
+def linked(run: "TrackedRun") -> dg.MetadataValue:
+    """Where to look at a run, as metadata."""
+    return dg.MetadataValue.url(run.page) if run.page.startswith("http") else dg.MetadataValue.text(run.page)
+
+
+class Tracking(dg.ConfigurableResource):
+    """An MLflow store. Nothing imports mlflow before a step asks; a store that is away is a warning, not a failure.
+
+    dagster-mlflow's resource is not behind it: all that it does goes through the active run and the address that mlflow
+    keeps for the whole process (see `tracking.store`). Its tag is kept, so what it wrote is found, and it finds ours.
+    """
+
+    mlflow_tracking_uri: str | None = Field(None, description="sqlite:////path/to/mlflow.db or the address of a "
+                                            "server; empty: nothing is tracked.")
+    folder: str = Field("", description="Where artifacts of a SQLite store lie, in mlflow-artifacts.")
+    _whole: "TrackedRun | None" = PrivateAttr(None)
+
+    @property
+    def store(self) -> "TrackingStore | None":
+        from f1_pipelines.tracking.store import TrackingStore
+
+        return TrackingStore(self.mlflow_tracking_uri, Path(self.folder)) if self.mlflow_tracking_uri else None
+
+    @contextmanager
+    def run(self, context: dg.AssetExecutionContext, name: str, params: Mapping[str, object] | None = None,
+            tags: Mapping[str, object] | None = None) -> Iterator["TrackedRun"]:
+        """The MLflow run of this asset, below the one of the Dagster run: FAILED where the body raises.
+
+        Args:
+            context: Of the asset.
+            name: What the work is called.
+            params: Its settings.
+            tags: What else it is found by.
+        """
+        if self._whole is None:
+            self._whole = self._begin(context)
+        with self._whole.child(name, params, tags) as run:
+            yield run
+
+    def teardown_after_execution(self, context: dg.InitResourceContext) -> None:
+        """End the MLflow run of the Dagster run: FAILED if a step failed, one that is not tracked too."""
+        if self._whole is not None:
+            failures = context.instance.get_records_for_run(
+                context.run.run_id, of_type=dg.DagsterEventType.STEP_FAILURE, limit=1).records
+            self._whole.end("FAILED" if failures else "FINISHED")
+
+    def _begin(self, context: dg.AssetExecutionContext) -> "TrackedRun":
+        from f1_pipelines.tracking.runs import TrackedRun, end_orphans, run_of
+        from f1_pipelines.tracking.store import Line
+
+        def ended(run_id: str) -> "Status | None":
+            known = context.instance.get_run_by_id(run_id)
+            return ("FINISHED" if known.is_success else "FAILED") if known and known.is_finished else None
+
+        def open_store() -> str:
+            with self.store.open() as line.opened:
+                end_orphans(line.opened, ended)
+                return run_of(line.opened, run_id, f"{context.job_name} {run_id[:8]}")
+
+        run_id = context.run.run_id
+        line = Line(context.log.warning)
+        whole = TrackedRun(self.store, line, line.attempt(open_store) if self.store else None)
+        if whole.id:
+            context.instance.add_run_tags(run_id, {"mlflow_run_id": whole.id})
+        return whole

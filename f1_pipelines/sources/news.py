@@ -1,0 +1,56 @@
+"""Is there news of a weekend? What the sensor asks a source, in place of the data themselves."""
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Literal
+
+import pandas as pd
+
+from f1_pipelines.sources.base import Fetched
+from f1_pipelines.tables.race import GRID, QUALIFYING, RESULTS
+
+Phase = Literal["pre_race", "post_race"]
+DECIDING: dict[Phase, str] = {"pre_race": "qualifying", "post_race": "race"}  # the session that opens a phase
+_PROVENANCE = ["source_version", "fetched_at"]
+
+
+@dataclass(frozen=True)
+class News:
+    """What a source has of a phase of a weekend now.
+
+    `version` changes with what the data say; None: there is nothing to go by yet, and `lacks` says what is missing. Of
+    a race it is the `content_hash` of the official classification.
+    """
+
+    version: str | None
+    lacks: str = ""
+
+
+def in_what_was_fetched(fetched: Fetched, phase: Phase) -> News:
+    """The news in the answer of a source that has everything at hand.
+
+    Args:
+        fetched: Qualifying (`pre_race`) or results (`post_race`) of one weekend.
+        phase: Which of the two.
+    """
+    if phase == "post_race":
+        rows = fetched.tables.get(RESULTS.qualified, RESULTS.empty())
+        rows = rows[rows["result_status"] != "provisional"]
+    else:
+        rows = fetched.tables.get(QUALIFYING.qualified, QUALIFYING.empty())
+        rows = rows[rows["session"] == DECIDING[phase]]
+    if rows.empty:
+        told = [refusal.reason for refusal in fetched.refused if refusal.session == DECIDING[phase]]
+        return News(None, told[0] if told else "no official sheet yet")
+    if phase == "post_race":
+        return News(rows["content_hash"].iloc[0])
+    return News(digest(rows, fetched.tables.get(GRID.qualified, GRID.empty())))
+
+
+def digest(*frames: pd.DataFrame) -> str:
+    """SHA-256 over what the frames say, whenever it was fetched."""
+    said = hashlib.sha256()
+    for frame in frames:
+        said.update(frame.drop(columns=_PROVENANCE, errors="ignore").to_csv(index=False).encode())
+    return said.hexdigest()

@@ -1,0 +1,143 @@
+"""What is predicted at each stage, and that a forecast stays what it was."""
+from datetime import UTC, datetime
+
+import pandas as pd
+import pytest
+
+from f1_pipelines.assets.features import stored_features
+from f1_pipelines.definitions import defs
+from f1_pipelines.models.checkpoints import load_checkpoint
+from f1_pipelines.predict import predict_stored
+from f1_pipelines.predictions import NothingToPredict, at_each_stage, promoted_checkpoint, rank
+from f1_pipelines.resources.race_data import Clock
+from f1_pipelines.tables.features import STAGES
+
+UPCOMING = "2026-netherlands"  # first practice is over, nothing else
+SEASON = {"partition": "2025-australia", "until": "2025-miami"}
+TRAIN_ON_2025 = {"ops": {"pretrained_ranker": {"config": {"seasons": [2025], "temperature": 3.4}}}}
+LOADED = ("race_calendar", "practice_results", "qualifying_results", "race_results", "ranking_features")
+
+
+@pytest.fixture(scope="module")
+def season(lend, materialize, tmp_path_factory):
+    """Six races of 2025 and the weekend to come, trained on and predicted. Returns the resources."""
+    folder = tmp_path_factory.mktemp("season")
+    resources = lend(folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("F1_WAREHOUSE", str(folder / "f1.duckdb"))
+        assert materialize(resources, *LOADED, **SEASON).success
+        assert materialize(resources, "race_calendar", "race_results", "qualifying_results", "practice_results",
+                           partition="2026-hungary").success
+        assert materialize(resources, "race_calendar", "practice_results", "ranking_features", partition=UPCOMING,
+                           raises=True).success
+        assert materialize(resources, "pretrained_ranker", run_config=TRAIN_ON_2025).success
+        assert materialize(resources, "race_predictions", **SEASON).success
+        assert materialize(resources, "race_predictions", partition=UPCOMING, raises=True).success
+        yield resources
+
+
+def ask(resources, sql: str) -> pd.DataFrame:
+    with resources["warehouse"].read() as connection:
+        return connection.execute(sql).df()
+
+
+def test_every_stage_that_was_reached_has_an_order_of_the_whole_entry_list_with_chances(season):
+    told = ask(season, "SELECT weekend, stage, count(*) AS cars, max(predicted_position) AS last, sum(p_win) AS wins, "
+                       "sum(p_podium) AS podiums, sum(p_points) AS points, count(p_beats_teammate) AS mates "
+                       "FROM ranking.predictions GROUP BY ALL")
+    run = told[told["weekend"] != UPCOMING]
+    assert set(zip(run["weekend"], run["stage"], strict=True)) == {
+        (weekend, stage) for weekend in run["weekend"].unique() for stage in STAGES}
+    assert set(told.loc[told["weekend"] == UPCOMING, "stage"]) == {"entry", "practice"}
+    assert (told["cars"] == told["last"]).all()
+    assert told["wins"].tolist() == pytest.approx([1] * len(told))
+    assert told["podiums"].tolist() == pytest.approx([3] * len(told))
+    assert told["points"].tolist() == pytest.approx([10] * len(told))
+    assert (told["mates"] == told["cars"]).all()
+
+
+def test_only_races_to_come_are_simulated_and_say_by_what(season):
+    told = ask(season, "SELECT * FROM ranking.simulated_predictions")
+    assert set(told["weekend"]) == {UPCOMING} and set(told["stage"]) == {"practice"}
+    assert told["p_win"].sum() == pytest.approx(1)
+    assert sorted(told["predicted_position"]) == list(range(1, len(told) + 1))
+    assert told["races"].eq(100).all() and set(told["circuit_provenance"]) == {"circuit_prior"}
+    ahead = told.sort_values("expected_position")
+    assert ahead["pace_s"].head(5).mean() < ahead["pace_s"].tail(5).mean()
+
+
+def test_what_came_after_a_stage_moves_nothing_of_it(season):
+    with season["warehouse"].read() as connection:
+        features = stored_features(connection, ["2025-miami"])
+        checkpoint, folder = promoted_checkpoint(connection, season["checkpoints"].folder)
+    trained, now = load_checkpoint(folder).trained, datetime(2025, 5, 4, tzinfo=UTC)
+    added = {"practice": ["practice_place", "practice_gap_pct", "practice_1_gap_pct"],
+             "qualifying": ["qualifying_position", "qualifying_place", "qualifying_gap_pct"],
+             "grid": ["grid_position", "grid_place", "out_of_position_places"]}
+    before = [rank(seen, trained, checkpoint, now) for seen in at_each_stage(features)]
+    for at, stage in enumerate(STAGES[1:], start=1):
+        other = features.copy()
+        for name in added[stage]:
+            other[name] = other[name].array[::-1]
+        after = [rank(seen, trained, checkpoint, now) for seen in at_each_stage(other)]
+        said = [name for name in before[0].columns if name != "data_version"]
+        for number in range(at):
+            pd.testing.assert_frame_equal(after[number][said], before[number][said])
+        assert not after[at]["score"].equals(before[at]["score"]), stage
+
+
+def test_the_same_checkpoint_predicts_the_same_again(season, materialize):
+    order = "SELECT * EXCLUDE (made_at) FROM ranking.predictions ORDER BY ALL"
+    before = ask(season, order)
+    assert materialize(season, "race_predictions", partition="2025-miami").success
+    pd.testing.assert_frame_equal(ask(season, order), before)
+
+
+def test_a_forecast_of_an_earlier_stage_is_never_made_again(season, materialize):
+    made = ("SELECT stage, min(made_at) AS made_at, min(p_win) AS least FROM ranking.predictions "
+            f"WHERE weekend = '{UPCOMING}' GROUP BY ALL ORDER BY stage")
+    friday = ask(season, made).set_index("stage")
+    with season["warehouse"].write("pretend that qualifying was held") as connection:
+        connection.execute("UPDATE features.ranking SET stage = 'qualifying', qualifying_position = practice_place * "
+                           f"20 + 1, practice_place = 1 - practice_place WHERE weekend = '{UPCOMING}'")
+    saturday = {**season, "clock": Clock(fixed="2026-08-22T16:00:00+00:00")}
+    assert materialize(saturday, "race_predictions", partition=UPCOMING).success
+    now = ask(season, made).set_index("stage")
+    pd.testing.assert_frame_equal(now.loc[["entry", "practice"]], friday)
+    assert now.loc["qualifying", "made_at"] > friday["made_at"].max()
+    assert materialize({**season, "clock": Clock(fixed="2026-08-22T18:00:00+00:00")}, "race_predictions",
+                       partition=UPCOMING).success
+    later = ask(season, made).set_index("stage")
+    assert later.loc["qualifying", "made_at"] > now.loc["qualifying", "made_at"], "the stage under way follows its data"
+    assert later.loc["practice", "made_at"] == friday.loc["practice", "made_at"]
+
+
+def test_f1_predict_looks_no_further_than_asked(season):
+    grid, practice = predict_stored("2025-miami"), predict_stored("2025-miami", "practice")
+    assert "known: practice" in practice.heading and "known: grid" in grid.heading
+    assert not grid.ranking["driver"].equals(practice.ranking["driver"])
+    assert grid.ranking["win %"].sum() == pytest.approx(100, abs=1)
+    assert {"podium %", "points %", "expected place", "beats mate %"} <= set(grid.ranking)
+    with pytest.raises(NothingToPredict, match="is known as far as practice, not grid"):
+        predict_stored(UPCOMING, "grid")
+
+
+@pytest.mark.parametrize("damage", [
+    "UPDATE {} SET p_win = p_win / 2",
+    "UPDATE {} SET p_podium = p_points WHERE predicted_position = 4",
+    "DELETE FROM {} WHERE predicted_position = 1",
+    "UPDATE {} SET expected_position = expected_position + 1 WHERE predicted_position = 3",
+    "UPDATE {} SET p_win = p_points, p_points = p_win WHERE predicted_position = 2",
+])
+@pytest.mark.parametrize("table", ["ranking.predictions", "ranking.simulated_predictions"])
+def test_chances_that_do_not_add_up_stop_everything(season, table, damage):
+    checks = {next(iter(check.check_keys)).name: check for check in defs.asset_checks}
+    kept = ask(season, f"SELECT * FROM {table}")
+    assert checks["chances_add_up"](season["warehouse"]).passed
+    with season["warehouse"].write("damage") as connection:
+        connection.execute(damage.format(table))
+    found = checks["chances_add_up"](season["warehouse"])
+    with season["warehouse"].write("repair") as connection:
+        connection.execute(f"DELETE FROM {table}")
+        connection.execute(f"INSERT INTO {table} BY NAME SELECT * FROM kept")
+    assert len(kept) and not found.passed and found.severity.value == "ERROR"

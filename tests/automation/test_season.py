@@ -1,0 +1,184 @@
+"""The season of 2026, lived through by the sensor: real ticks, real runs, a real warehouse, and all that goes wrong.
+
+Ticks are where something is to be seen: in between nothing changes that a tick could see.
+"""
+from collections import Counter
+from dataclasses import replace
+from datetime import timedelta
+
+import dagster as dg
+import pytest
+
+PRE, POST, NEXT = "pre_race", "post_race", "next_prediction"
+
+
+def as_planned(key: str, then: str | None) -> list[tuple[str, str]]:
+    """What a weekend without trouble asks for, `then` being the weekend after it."""
+    key, then = f"2026-{key}", then and f"2026-{then}"
+    return [(key, PRE), (key, POST), *([(then, NEXT)] if then else [])]
+
+
+@pytest.mark.timeout(600)
+def test_a_season_runs_itself(season):
+    world = season.world
+
+    # The season opens. Between the flag and the sheet, and before qualifying is over, there is nothing to do.
+    season.at("2026-03-07T05:30:00+00:00").settle()
+    assert "2026-australia pre_race: qualifying is over at 2026-03-07 06:00 UTC" in season.why
+    assert season.weekend("2026-australia") == as_planned("australia", "china")
+    # A sprint weekend: qualifying comes after the sprint. The afternoon in Shanghai is a morning in UTC.
+    season.at("2026-03-14T15:30:00+08:00").settle()
+    assert "2026-china pre_race: qualifying is over at 2026-03-14 08:00 UTC" in season.why
+    assert season.weekend("2026-china") == as_planned("china", "japan")
+
+    # Japan, while Europe's clocks change: the sheet is provisional until Monday.
+    world.provisional.add("2026-japan")
+    assert season.weekend("2026-japan") == [("2026-japan", PRE)]
+    assert "2026-japan post_race: nothing to go by yet (no official sheet yet)" in season.why
+    world.provisional.clear()
+    assert season.at("2026-03-30T09:00:00+00:00").settle() == [("2026-japan", POST), ("2026-miami", NEXT)]
+
+    # Saudi Arabia is cancelled.
+    assert season.at("2026-04-19T21:00:00+00:00").settle() == []
+    assert "2026-saudi-arabia post_race: cancelled" in season.why
+
+    # Miami: the first run fails, the second does not.
+    world.torn.add("2026-miami")
+    assert season.weekend("2026-miami") == [("2026-miami", PRE), ("2026-miami", POST)]
+    assert "failed, try 2 of 3 at 2026-05-03 21:15 UTC" in season.why
+    world.torn.clear()
+    assert season.at("2026-05-03T21:14:00+00:00").settle() == []
+    assert season.at("2026-05-03T21:15:00+00:00").settle() == [("2026-miami", POST), ("2026-canada", NEXT)]
+
+    # Canada: it fails for good, is named loudly, and the season goes on without it.
+    world.torn.add("2026-canada")
+    assert season.weekend("2026-canada") == [("2026-canada", PRE), ("2026-canada", POST)]
+    for hour in range(12):
+        season.at(f"2026-05-25T{hour:02}:30:00+00:00").settle()
+    assert season.asked[-2:] == [("2026-canada", POST)] * 2
+    assert "2026-canada post_race: GIVEN UP after 3 tries" in season.why
+    assert season.weekend("2026-monaco") == as_planned("monaco", "barcelona-catalunya")
+    # Its sheet was mended at the source, so that it says something else now.
+    world.torn.clear()
+    world.amended.add("2026-canada")
+    assert season.at("2026-06-08T10:00:00+00:00").settle() == [
+        ("2026-canada", POST), ("2026-barcelona-catalunya", NEXT)]
+
+    # Nobody is there for five weeks and three races; then they come in order, and what is over is not forecast.
+    season.cursor = None
+    assert season.at("2026-07-13T10:00:00+00:00").settle() == [
+        ("2026-barcelona-catalunya", POST), ("2026-austria", POST), ("2026-great-britain", POST),
+        ("2026-belgium", NEXT)]
+
+    # Belgium: the source is out when the race ends, for some ticks.
+    season.at("2026-07-18T16:00:00+00:00").settle()
+    world.down = True
+    for minute in (0, 20, 40):
+        assert season.at(f"2026-07-19T17:{minute:02}:00+00:00").tick() is None
+        assert "f1db can't be asked: nobody answers" in season.why
+    world.down = False
+    assert season.at("2026-07-19T18:00:00+00:00").settle() == [("2026-belgium", POST), ("2026-hungary", NEXT)]
+
+    # Hungary: the machine dies in the middle of the run, and the run says for ever that it is running.
+    season.at("2026-07-25T16:00:00+00:00").settle()
+    season.start_and_die(season.at("2026-07-26T17:00:00+00:00").tick())
+    assert season.at("2026-07-26T19:59:00+00:00").settle() == []
+    assert "2026-hungary post_race: run" in season.why and "is on it" in season.why
+    assert season.at("2026-07-26T20:01:00+00:00").settle() == [("2026-hungary", POST), ("2026-netherlands", NEXT)]
+    # Meanwhile Belgium's result has been amended.
+    world.amended.add("2026-belgium")
+    assert season.at("2026-07-28T12:00:00+00:00").settle() == [("2026-belgium", POST), ("2026-netherlands", NEXT)]
+
+    # The Netherlands: the cursor is deleted again and again, and the clock is set back a little. Nothing runs twice.
+    assert season.weekend("2026-netherlands") == as_planned("netherlands", "italy")
+    for back_s in (0, 1, 90):
+        season.cursor = None
+        season.at(f"2026-08-23T17:0{2 - back_s // 60}:00+00:00")
+        assert season.at(world.weekends["2026-netherlands"].race_start + timedelta(hours=4, seconds=-back_s)
+                         ).settle() == []
+    assert season.weekend("2026-italy") == as_planned("italy", "spain")
+
+    # Spain is put off by a week.
+    world.move("2026-spain", timedelta(days=7))
+    assert season.at("2026-09-12T16:00:00+00:00").settle() == []
+    assert "2026-spain pre_race: qualifying is over at 2026-09-19 15:00 UTC" in season.why
+    assert season.at("2026-09-13T18:00:00+00:00").settle() == []
+    assert season.weekend("2026-spain") == as_planned("spain", "azerbaijan")
+
+    # Bahrain is called off, and the rounds after it count one less. Singapore is next now.
+    assert season.weekend("2026-azerbaijan") == as_planned("azerbaijan", "bahrain")
+    world.change("2026-bahrain", planned="cancelled", round=None)
+    for key, known in world.weekends.items():
+        if known.season == 2026 and known.race_start > world.weekends["2026-bahrain"].race_start:
+            world.change(key, round=known.round - 1)
+    assert season.at("2026-10-02T12:00:00+00:00").settle() == [("2026-singapore", NEXT)]
+    assert season.at("2026-10-04T12:00:00+00:00").settle() == []
+    assert "2026-bahrain post_race: cancelled" in season.why
+    # Three races are loaded by hand while the sensor is off: they need no run.
+    season.at("2026-11-03T12:00:00+00:00").load_by_hand("2026-singapore", "2026-mexico")
+    assert season.settle() == []
+
+    # Turkey is added: it is named until somebody reloads the code, and holds nobody up.
+    sao_paulo = world.weekends["2026-sao-paulo"]
+    world.stand_ins["2026-turkey"] = "2026-sao-paulo"
+    world.weekends["2026-turkey"] = replace(
+        sao_paulo, key="2026-turkey", slug="turkey", event_name="Turkish Grand Prix", round=30, circuit="istanbul",
+        layout="istanbul-1", sessions={name: start + timedelta(days=7) for name, start in sao_paulo.sessions.items()})
+    assert season.weekend("2026-sao-paulo") == as_planned("sao-paulo", None)
+    assert season.at("2026-11-14T22:00:00+00:00").settle() == []
+    assert "2026-turkey pre_race: the calendar has it and the loaded code does not: reload" in season.why
+    season.reload()
+    assert season.weekend("2026-turkey") == [("2026-turkey", PRE), *as_planned("turkey", "las-vegas")[1:]]
+    season.at("2026-12-01T12:00:00+00:00").load_by_hand("2026-las-vegas", "2026-qatar")
+    assert season.weekend("2026-abu-dhabi") == as_planned("abu-dhabi", None)
+    assert season.at("2027-01-10T12:00:00+00:00").settle() == []
+    assert season.why == "no weekend is left in the calendar"
+
+    # Each version of the data ran well once, whatever came between.
+    succeeded = Counter(run[:3] for run in season.runs() if run[3] == "SUCCESS")
+    assert set(succeeded.values()) == {1}
+    by_hand = {"2026-singapore", "2026-united-states", "2026-mexico", "2026-las-vegas", "2026-qatar"}
+    raced = {w.key for w in world.weekends.values() if w.season == 2026 and w.planned == "scheduled"}
+    assert {weekend for weekend, phase, _ in succeeded if phase == POST} == raced - by_hand
+    assert season.rows("SELECT count(DISTINCT weekend) FROM race.results WHERE weekend LIKE '2026%'") == [(len(raced),)]
+    assert season.rows("SELECT weekend, max(version) FROM race.results WHERE weekend LIKE '2026%' "
+                       "GROUP BY ALL HAVING max(version) > 1 ORDER BY 1") == [("2026-belgium", 2)]
+    # Each race was forecast by a run before its lights went out, but those that began while the sensor was off.
+    forecast = {weekend for (weekend,) in season.rows(
+        "SELECT DISTINCT weekend FROM ranking.predictions p JOIN race.calendar c USING (weekend) "
+        "WHERE p.made_at < c.race_start")}
+    assert raced - forecast == {"2026-barcelona-catalunya", "2026-austria", "2026-great-britain", *by_hand}
+    assert season.rows("SELECT count(*) FROM ranking.predictions p JOIN race.calendar c USING (weekend) "
+                       "WHERE p.made_at >= c.race_start") == [(0,)]
+
+
+def test_each_job_does_all_that_it_is_for(season):
+    """The first weekend with the jobs as they are, checks included."""
+    season.at("2026-03-07T07:00:00+00:00")
+    assert season.run(season.tick(), whole=True)
+    assert season.rows("SELECT weekend, stage FROM ranking.predictions GROUP BY ALL ORDER BY 2")[-1] == (
+        "2026-australia", "qualifying")
+    season.at("2026-03-08T09:00:00+00:00")
+    assert season.run(season.tick(), whole=True)
+    for table in ("race.practice", "race.qualifying", "race.results", "race.laps", "ranking.evaluation",
+                  "ranking.updates"):
+        assert season.rows(f"SELECT count(*) > 0 FROM {table} WHERE weekend = '2026-australia'") == [(True,)], table
+    # The forecast of Saturday has its outcome.
+    [(judged,)] = season.rows("SELECT count(actual_position) FROM ranking.predictions JOIN race.calendar "
+                              "USING (weekend) WHERE weekend = '2026-australia' AND made_at < race_start")
+    assert judged > 10
+    assert season.run(season.tick(), whole=True)
+    assert season.rows("SELECT DISTINCT weekend, stage FROM ranking.predictions WHERE weekend <> '2026-australia'") == [
+        ("2026-china", "entry")]
+    assert season.tick() is None
+
+
+def test_a_job_that_runs_unattended_does_without_timing_and_a_person_is_told(season):
+    season.world.untimed.add("2026-australia")
+    request = season.at("2026-03-08T09:00:00+00:00").tick()
+    assert season.run(request, only="race_laps") and season.run(request, only="practice_results")
+    assert season.rows("SELECT count(*) FROM race.laps") == [(0,)]
+    season.world.torn.add("2026-australia")
+    assert not season.run(request, only="race_results")
+    with pytest.raises(dg.Failure, match="nothing could be loaded"):
+        season.load_by_hand("2026-australia", "2026-australia", asset="race_laps")

@@ -1,0 +1,98 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from f1_pipelines.evaluation.calibration import LEAST, chance_metrics, expected_calibration_error, reliability
+from f1_pipelines.evaluation.slices import by_slice, kinds_of_race
+
+
+def cars(p_win, p_podium, p_points, order, predictor="us", protocol="holdout_2025"):
+    return pd.DataFrame({"p_win": p_win, "p_podium": p_podium, "p_points": p_points, "official_order": order,
+                         "predictor": predictor, "protocol": protocol})
+
+
+FOUR = cars([0.5, 0.25, 0.25, 0.0], [1.0, 0.75, 0.75, 0.5], [1.0] * 4, [2, 1, 3, 4])
+
+
+def test_scores_of_one_race_worked_out_by_hand():
+    told = chance_metrics(FOUR)
+    assert told["log_loss_win"] == pytest.approx(-np.log(0.25))
+    assert told["brier_win"] == pytest.approx(0.5**2 + 0.75**2 + 0.25**2 + 0)
+    assert told["brier_podium"] == pytest.approx((0 + 0.25**2 + 0.25**2 + 0.5**2) / 4)
+    assert told["brier_points"] == 0
+
+
+def test_certainty_that_is_right_costs_nothing_and_a_winner_never_drawn_no_infinity():
+    sure = cars([1.0, 0, 0, 0], [1.0, 1, 1, 0], [1.0] * 4, [1, 2, 3, 4])
+    assert chance_metrics(sure) == {"log_loss_win": 0, "brier_win": 0, "brier_podium": 0, "brier_points": 0}
+    wrong = sure.assign(official_order=[2, 1, 3, 4])
+    assert chance_metrics(wrong)["log_loss_win"] == pytest.approx(-np.log(LEAST))
+
+
+def test_bins_hold_every_car_once_with_its_mean_and_frequency():
+    table = reliability(FOUR).set_index(["event", "bin"])
+    assert table.loc[("win", 1), ["n", "mean_probability", "frequency"]].tolist() == [1, 0, 0]
+    assert table.loc[("win", 3), ["n", "mean_probability", "frequency"]].tolist() == [2, 0.25, 0.5]
+    assert table.loc[("win", 6), ["n", "mean_probability", "frequency"]].tolist() == [1, 0.5, 0]
+    assert table.loc[("points", 10), ["n", "mean_probability", "frequency"]].tolist() == [4, 1, 1]
+    assert table.groupby("event")["n"].sum().eq(4).all()
+
+
+@pytest.mark.parametrize("share", range(11))
+def test_a_tenth_belongs_to_the_bin_it_opens(share):
+    said = share / 10
+    table = reliability(cars([said], [said], [said], [1]))
+    assert table["bin"].eq(min(share, 9) + 1).all()
+
+
+def test_the_calibration_error_is_the_mean_distance_over_cars():
+    errors = expected_calibration_error(reliability(FOUR)).loc[("us", "holdout_2025")]
+    assert errors["ece_win"] == pytest.approx((2 * 0.25 + 0.5) / 4)
+    assert errors["ece_podium"] == pytest.approx((0 + 2 * 0.25 + 0.5) / 4)
+    assert errors["ece_points"] == 0
+
+
+def test_probabilities_that_come_true_as_often_as_said_are_calibrated():
+    rng = np.random.default_rng(0)
+    said = rng.random(50_000)
+    did = np.where(rng.random(50_000) < said, 1, 11)
+    errors = expected_calibration_error(reliability(cars(said, said, said, did)))
+    assert (errors < 0.01).all(axis=None)
+
+
+def test_predictors_are_kept_apart():
+    both = pd.concat([FOUR, FOUR.assign(predictor="them", p_win=[0.0, 1.0, 0.0, 0.0])])
+    errors = expected_calibration_error(reliability(both))["ece_win"].droplevel("protocol")
+    assert errors["them"] == 0 < errors["us"]
+
+
+CALENDAR = pd.DataFrame({"weekend": ["2025-monaco", "2025-italy", "2025-nowhere"], "season": 2025,
+                         "circuit": ["monaco", "monza", "atlantis"], "layout": ["monaco-6", "monza-7", "atlantis-1"]})
+
+
+def test_a_race_is_wet_dry_or_unknown_by_its_tyres_and_a_circuit_is_what_it_is():
+    laps = pd.DataFrame({"weekend": ["2025-monaco"] * 50 + ["2025-italy"] * 100,
+                         "compound": ["SOFT"] * 48 + ["INTERMEDIATE"] * 2 + ["HARD"] * 99 + ["WET"]})
+    kinds = kinds_of_race(CALENDAR, laps)
+    assert kinds["weather"].tolist() == ["wet", "dry", "unknown"]
+    assert kinds["circuit"].tolist() == ["street", "race", "unknown"]
+    assert kinds["season"].eq("2025").all()
+    untold = kinds_of_race(CALENDAR, laps.assign(compound="UNKNOWN"))
+    assert untold["weather"].eq("unknown").all()
+
+
+def test_slices_compare_within_the_same_races():
+    races = pd.DataFrame([
+        {"weekend": weekend, "predictor": predictor, "protocol": "holdout_2025", "population": population,
+         "spearman": rho}
+        for population, less in (("starters", 0.0), ("classified", 9.0))
+        for predictor, values in (("grid", [0.5, 0.7, 0.1]), ("us", [0.6, 0.7, 0.4]))
+        for weekend, rho in zip(CALENDAR["weekend"], np.array(values) - less, strict=True)])
+    table = by_slice(races, kinds_of_race(CALENDAR, pd.DataFrame({"weekend": [], "compound": []})))
+    us = table[table["predictor"] == "us"].set_index(["kind", "slice"])
+    assert us.loc[("season", "2025"), "n_races"] == 3
+    assert us.loc[("season", "2025"), "delta_spearman"] == pytest.approx(0.4 / 3)
+    assert us.loc[("circuit", "street"), ["spearman", "delta_spearman", "delta_low", "delta_high"]].tolist() == \
+        pytest.approx([0.6, 0.1, 0.1, 0.1])
+    assert us.loc[("weather", "unknown"), "n_races"] == 3
+    assert table[table["predictor"] == "grid"]["delta_spearman"].eq(0).all()
