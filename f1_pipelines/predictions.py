@@ -50,11 +50,10 @@ def rank(features: pd.DataFrame, trained: TrainedRanker, checkpoint: str, made_a
     entered = features[features["entered"]].reset_index(drop=True)
     # Each race alone: in a batch with others the last bits of its scores would depend on them.
     scores = pd.concat([pd.Series(trained.scores(race), race.index) for _, race in entered.groupby("weekend")])
-    learnt_until = known_weekend(trained.trained_through, settings().calendar_path).race_start
     rows = pd.DataFrame({
         "weekend": entered["weekend"], "driver": entered["driver"], "checkpoint": checkpoint, "stage": entered["stage"],
         "constructor": entered["constructor"], "score": scores, "grid": entered["grid_position"],
-        "in_sample": entered["season"].isin(trained.seasons) & (entered["race_start"] <= learnt_until),
+        "in_sample": knows_outcome(trained, entered),
         "data_version": entered["weekend"].map({key: data_version(rows) for key, rows in features.groupby("weekend")}),
         "made_at": made_at,
     }).sort_values(["weekend", "score", "grid", "driver"], ascending=[True, False, True, True])
@@ -63,6 +62,12 @@ def rank(features: pd.DataFrame, trained: TrainedRanker, checkpoint: str, made_a
         rows = rows.join(_chances(entered, rows["score"].sort_index(), trained, checkpoint))
     unknown = [column for column in PREDICTIONS.column_names if column not in rows.columns]
     return PREDICTIONS.conform(rows.assign(**dict.fromkeys(unknown))[PREDICTIONS.column_names])
+
+
+def knows_outcome(trained: TrainedRanker, rows: pd.DataFrame) -> pd.Series:
+    """Which of these rows are of a race that the model has learnt from."""
+    learnt_until = known_weekend(trained.trained_through, settings().calendar_path).race_start
+    return rows["season"].isin(trained.seasons) & (rows["race_start"] <= learnt_until)
 
 
 def _chances(entered: pd.DataFrame, scores: pd.Series, trained: TrainedRanker, checkpoint: str) -> pd.DataFrame:

@@ -11,6 +11,7 @@ import pandas as pd
 
 from f1_pipelines.chances import chances
 from f1_pipelines.identity.weekends import weekend as known_weekend
+from f1_pipelines.predictions import knows_outcome
 from f1_pipelines.settings import settings
 from f1_pipelines.sim import CircuitParameters
 from f1_pipelines.simulated import Field, Pace, circuit_for, learn_pace, pace_s, simulate
@@ -46,6 +47,7 @@ def simulated_rows(features: pd.DataFrame, trained: TrainedRanker, checkpoint: s
         told["predicted_position"] = told["expected_position"].rank(method="first").astype(int)
         rows.append(race[["weekend", "driver", "stage", "constructor"]].join(told))
     frame = pd.concat(rows).assign(checkpoint=checkpoint, races=races, made_at=made_at)
+    frame["in_sample"] = knows_outcome(trained, features.loc[frame.index])
     return SIMULATED_PREDICTIONS.conform(frame[SIMULATED_PREDICTIONS.column_names])
 
 
@@ -111,6 +113,7 @@ class SimulatedRaces:
     results: pd.DataFrame
     races: int = field(default_factory=evaluated_races)
     _rows: pd.DataFrame | None = field(default=None, repr=False)
+    _pace: tuple[object, Pace] | None = field(default=None, repr=False)
     _drawn: dict[str, np.ndarray] = field(default_factory=dict, repr=False)
 
     @property
@@ -120,7 +123,7 @@ class SimulatedRaces:
     def fit(self, train_rows: pd.DataFrame) -> None:
         """Learn from races; only theirs of the results are looked at."""
         self.of.fit(train_rows)
-        self._rows, self._drawn = train_rows, {}
+        self._rows, self._pace, self._drawn = train_rows, None, {}
 
     def scores(self, race: pd.DataFrame) -> np.ndarray:
         """Minus the mean place."""
@@ -131,9 +134,15 @@ class SimulatedRaces:
         key = str(race["weekend"].iloc[0])
         if key not in self._drawn:
             trained = self.of.ranker_for(race)
-            taught = self._rows[self._rows["season"].isin(trained.seasons)]
-            pace = learn_pace(taught, trained.scores(taught), self.results)
+            pace = self._pace_of(trained)
             weekend = known_weekend(key, settings().calendar_path)
             self._drawn[key] = simulate(field_of(race, trained.scores(race), f"{key}/{self.name}"), weekend,
                                         circuit_for(weekend, {}), pace, self.races)
         return self._drawn[key]
+
+    def _pace_of(self, trained: TrainedRanker) -> Pace:
+        """What a score of this ranker is worth; learnt once while it stays."""
+        if self._pace is None or self._pace[0] is not trained.model:
+            taught = self._rows[self._rows["season"].isin(trained.seasons)]
+            self._pace = trained.model, learn_pace(taught, trained.scores(taught), self.results)
+        return self._pace[1]

@@ -84,7 +84,7 @@ def test_predictions_are_whole_and_say_what_they_learnt_from(rows):
     assert rows("SELECT count(*) FROM (SELECT weekend FROM ranking.predictions GROUP BY weekend, stage "
                 "HAVING count(*) <> max(predicted_position))") == [(0,)]
     assert rows("SELECT min(weekend), max(weekend) FROM ranking.predictions WHERE in_sample") == [
-        ("2022-abu-dhabi", "2025-united-states")]
+        ("2022-abu-dhabi", "2026-monaco")]
     assert rows("SELECT DISTINCT weekend[:4] FROM ranking.predictions WHERE NOT in_sample ORDER BY 1") == [
         (season,) for season in ("2018", "2019", "2020", "2021", "2026")]
     assert rows("SELECT count(*) FROM ranking.predictions WHERE p_win IS NULL") == [(0,)]
@@ -100,11 +100,26 @@ def test_probabilities_are_as_good_as_was_asked_and_better_than_those_of_the_gri
     assert max(told[4:]) < 0
 
 
-def test_a_checkpoint_is_weights_beside_their_description(rows):
-    [(path, through, n_races)] = rows("SELECT path, trained_through, n_races FROM ranking.checkpoints WHERE promoted")
+def test_the_newest_link_of_the_chain_was_promoted_and_is_weights_beside_their_description(rows):
+    [(path, kind, through, n_races)] = rows(
+        "SELECT path, kind, trained_through, n_races FROM ranking.checkpoints WHERE promoted")
     assert sorted(file.name for file in Path(path).iterdir()) == ["meta.json", "model.safetensors"]
-    assert (through, n_races) == ("2025-abu-dhabi", 92)
+    assert (kind, through, n_races) == ("ewc", "2026-hungary", 103)
     assert json.loads((Path(path) / "meta.json").read_text())["data_version"]
+    [(pretrained, n_races)] = rows("SELECT path, n_races FROM ranking.checkpoints WHERE kind = 'pretrained' "
+                                   "AND model = 'champion'")
+    assert n_races == 92 and (Path(pretrained) / "fisher.safetensors").is_file()
+
+
+def test_learning_after_every_race_gains_in_2026_and_forgets_nothing(rows):
+    [(adapted, unadapted)] = rows("""
+        SELECT max(spearman) FILTER (predictor = 'champion_ewc'), max(spearman) FILTER (predictor = 'champion')
+        FROM ranking.evaluation_summary WHERE protocol = 'prequential_2026' AND population = 'starters'""")
+    assert 0.70 <= adapted < 0.75 and adapted > unadapted - 0.005
+    [(links, before, after)] = rows("""
+        SELECT count(*), arg_min(old_season_before, race_start), arg_max(old_season_after, race_start)
+        FROM ranking.updates JOIN race.calendar USING (weekend) WHERE current AND model = 'champion'""")
+    assert links == 11 and after > before - 0.02
 
 
 def test_any_weekend_can_be_asked_for(told, f1):
@@ -166,7 +181,7 @@ def test_a_forecast_made_before_the_race_is_kept_and_gets_its_outcome(told, plac
     assert done.success
     assert rows(forecast) == before
     assert rows("SELECT count(actual_position), count(exact_match) FROM ranking.predictions "
-                "WHERE weekend = '2026-hungary'") == [(22, 22)]
+                "WHERE weekend = '2026-hungary'") == [(88, 88)]  # four stages
 
 
 def test_the_jobs_run_one_weekend_before_and_after_its_race(told, place, rows, f1db_folder, monkeypatch):
@@ -185,4 +200,5 @@ def test_the_jobs_run_one_weekend_before_and_after_its_race(told, place, rows, f
     for name, partition in (("pre_race", "2026-netherlands"), ("post_race", "2026-hungary")):
         job = defs.resolve_job_def(jobs[name].name)
         assert job.execute_in_process(partition_key=partition, resources=resources).success
-    assert rows("SELECT DISTINCT stage FROM ranking.predictions WHERE weekend = '2026-netherlands'") == [("practice",)]
+    assert rows("SELECT DISTINCT stage FROM ranking.predictions WHERE weekend = '2026-netherlands' ORDER BY 1") == [
+        ("entry",), ("practice",)]

@@ -91,11 +91,21 @@ def tries_of(instance: dg.DagsterInstance, weekends: list[str]) -> list[Try]:
 
 def _as_try(record: dg.RunRecord) -> Try:
     run = record.dagster_run
-    asked_at = run.tags.get(ASKED_AT_TAG)
     outcome = "succeeded" if run.is_success else "failed" if run.status in _FAILED else "running"
     return Try(run_id=run.run_id, weekend=run.tags[_PARTITION_TAG], phase=run.job_name,
-               version=run.tags.get(VERSION_TAG), outcome=outcome,
-               asked_at=datetime.fromisoformat(asked_at) if asked_at else record.create_timestamp)
+               version=run.tags.get(VERSION_TAG), outcome=outcome, asked_at=_asked_at(record))
+
+
+def _asked_at(record: dg.RunRecord) -> datetime:
+    """By the sensor's clock, which tests and replays set; a run that a person started has Dagster's.
+
+    A re-execution takes the tags of the run before along: its own instant is the one at which it was made.
+    """
+    run, made_at = record.dagster_run, record.create_timestamp
+    if ASKED_AT_TAG not in run.tags:
+        return made_at
+    tagged = datetime.fromisoformat(run.tags[ASKED_AT_TAG])
+    return max(tagged, made_at) if run.parent_run_id else tagged
 
 
 def _refresh_calendar(ask: _Source, memory: Memory, seasons: range, now: datetime) -> None:

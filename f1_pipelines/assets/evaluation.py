@@ -7,6 +7,7 @@ from f1_pipelines.assets.checks import keys_are_unique, no_rows_check
 from f1_pipelines.assets.features import RANKING_GROUP, ranking_features, training_rows
 from f1_pipelines.assets.metadata import described, interval_plot, picture, preview
 from f1_pipelines.features.history import read_history
+from f1_pipelines.resources.checkpoints import Checkpoints
 from f1_pipelines.resources.race_data import Clock
 from f1_pipelines.resources.warehouse import Warehouse
 from f1_pipelines.tables import evaluation as tables
@@ -18,7 +19,8 @@ _FOLLOWED = ("grid", "champion", "champion_ewc", "f1net_reference_ewc")  # in th
 
 @dg.asset(**RANKING_GROUP, kinds={"python", "pytorch", "duckdb"}, deps=[ranking_features],
           metadata=described(tables.EVALUATION))
-def ranking_evaluation(context: dg.AssetExecutionContext, warehouse: Warehouse, clock: Clock) -> dg.MaterializeResult:
+def ranking_evaluation(context: dg.AssetExecutionContext, warehouse: Warehouse, clock: Clock,
+                       checkpoints: Checkpoints) -> dg.MaterializeResult:
     """Every predictor against grid order, forwards in time. One row per (weekend, predictor, protocol, population).
 
     Each race is predicted by models that learnt from earlier ones only. Means with their paired bootstrap intervals are
@@ -34,7 +36,7 @@ def ranking_evaluation(context: dg.AssetExecutionContext, warehouse: Warehouse, 
         calendar = CALENDAR.conform(connection.sql("SELECT * FROM race.calendar").df())
         laps = connection.sql("SELECT weekend, compound FROM race.laps").df()
         results = read_history(connection).results
-    kinds, states = kinds_of_race(calendar, laps), {}
+    kinds, states, folds = kinds_of_race(calendar, laps), {}, {}
     for protocol in tables.PROTOCOLS:
         of_protocol = report.rows_of(rows, protocol)
         if of_protocol.empty:
@@ -44,7 +46,8 @@ def ranking_evaluation(context: dg.AssetExecutionContext, warehouse: Warehouse, 
             known = _is_stored(connection, protocol, *report.versions(of_protocol, kinds, protocol))
         states[protocol] = "as before" if known else "evaluated"
         if not known:
-            found = report.evaluate_protocol(of_protocol, results, kinds, protocol, context.log.info)
+            found = report.evaluate_protocol(of_protocol, results, kinds, protocol, context.log.info, folds,
+                                             checkpoints.folder)
             with warehouse.write(f"ranking_evaluation {protocol}") as connection:
                 _replace(connection, protocol, found, clock)
     with warehouse.read() as connection:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 class LearnConfig(dg.Config):
     """How to learn on after each race: `python -m benchmarks.continual` measures it, docs/lab-notes.md chooses."""
 
-    models: list[str] = Field(list(MODELS), description="Which pretrained models keep learning.")
+    models: list[str] = Field(list(MODELS), min_length=1, description="Which pretrained models keep learning.")
     method: str = Field(DEFAULT.method, description=f"What keeps old knowledge: {', '.join(METHODS)}.")
     epochs: int = Field(DEFAULT.epochs, description="Times that each race of the window is seen.")
     lr: float = Field(DEFAULT.lr, description="Learning rate of Adam.")
@@ -174,8 +174,9 @@ learning_checks = [
              AND candidate NOT IN (SELECT checkpoint FROM ranking.checkpoints WHERE promoted)""", blocking=False),
     no_rows_check(
         ewc_ranker, "little_is_forgotten",
-        "More than 0.02 of Spearman lost on the last pretraining season: raise penalty, or lower lr.",
-        """SELECT u.model, u.weekend, u.old_season_after, first.old_season_before FROM ranking.updates u
+        "The champion's model lost more than 0.02 of Spearman on the last pretraining season: raise penalty, or lower lr.",
+        f"""SELECT u.model, u.weekend, u.old_season_after, first.old_season_before FROM ranking.updates u
            JOIN ranking.updates first ON first.parent = u.pretrained AND first.model = u.model AND first.current
-           WHERE u.current AND u.old_season_after < first.old_season_before - 0.02""", blocking=False),
+           WHERE u.current AND u.model = '{MODELS[0]}'
+             AND u.old_season_after < first.old_season_before - 0.02""", blocking=False),
 ]

@@ -32,10 +32,11 @@ def race_predictions(context: dg.AssetExecutionContext, warehouse: Warehouse, ch
                      clock: Clock) -> dg.MaterializeResult:
     """The promoted ranker's finishing order and chances. One row per (weekend, driver, checkpoint, stage).
 
-    There is one order for each stage that the weekend has reached, by what was known then. A prediction made before
-    the race, by whatever checkpoint, is kept as it was made and only gets its outcome, and so is one of an earlier
-    stage; one made afterwards says so in `made_at`, and `in_sample` where the model had learnt from that race. For
-    races to come `ranking.simulated_predictions` has the chances from simulated races.
+    There is one order for each stage that the weekend has reached, by what was known then. Until the race a checkpoint
+    may make the order of the present stage anew; from then on the last one, by whatever checkpoint, stays as it was
+    made and only gets its outcome, and so does one of an earlier stage. An order made afterwards says so in `made_at`,
+    and `in_sample` where the model had learnt from that race. For races to come `ranking.simulated_predictions` has
+    the chances from simulated races.
     """
     from f1_pipelines.models.checkpoints import load_checkpoint
 
@@ -44,16 +45,19 @@ def race_predictions(context: dg.AssetExecutionContext, warehouse: Warehouse, ch
         checkpoint, folder = promoted_checkpoint(connection, checkpoints.folder)
         results = read_history(connection).results
         features = stored_features(connection, asked)
-        forecasts = tables.PREDICTIONS.conform(connection.execute(
-            "SELECT p.* FROM ranking.predictions p JOIN race.calendar c USING (weekend) WHERE made_at < race_start "
-            "AND weekend IN (SELECT unnest(?::VARCHAR[]))", [asked]).df())
+        stored = tables.PREDICTIONS.conform(connection.execute(
+            "SELECT * FROM ranking.predictions WHERE weekend IN (SELECT unnest(?::VARCHAR[]))", [asked]).df())
+        starts = dict(connection.execute("SELECT weekend, race_start FROM race.calendar").fetchall())
     if features.empty:
         raise dg.Failure(f"no features of {asked[0]}{' to ' + asked[-1] if len(asked) > 1 else ''}; materialize "
                          "ranking_features for it first", allow_retries=False)
     trained, now = load_checkpoint(folder).trained, clock.now()
     seen = list(at_each_stage(features))
     fresh = pd.concat([rank(known, trained, checkpoint, now) for known in seen], ignore_index=True)
-    rows = with_outcome(_keep_forecasts(forecasts, fresh, features, now), results)
+    forecasts = stored[stored["made_at"] < stored["weekend"].map(starts)]
+    rows = _keep_forecasts(forecasts, fresh, features, now)
+    # Orders that other checkpoints made stay beside them: a result that was amended changes their outcome too.
+    rows = with_outcome(pd.concat([rows, _not_among(stored, rows)], ignore_index=True), results)
     with warehouse.write(f"race_predictions {asked[-1]}") as connection:
         replace_slices(connection, tables.PREDICTIONS, rows, accept_fewer_rows=True)
         for known in seen:
@@ -115,9 +119,14 @@ def _keep_forecasts(forecasts: pd.DataFrame, fresh: pd.DataFrame, features: pd.D
     stage = forecasts["weekend"].map(features.drop_duplicates("weekend").set_index("weekend")["stage"])
     earlier = forecasts["stage"].map(STAGES.index) < stage.map(STAGES.index)
     kept = forecasts[forecasts["weekend"].isin(run) | earlier]
-    slices = list(tables.PREDICTIONS.slice_by)
-    fresh = fresh[~pd.MultiIndex.from_frame(fresh[slices]).isin(pd.MultiIndex.from_frame(kept[slices]))]
+    fresh = _not_among(fresh, kept)
     return pd.concat([kept, fresh], ignore_index=True) if len(kept) else fresh
+
+
+def _not_among(rows: pd.DataFrame, others: pd.DataFrame) -> pd.DataFrame:
+    """The orders of which there is none among the others."""
+    slices = list(tables.PREDICTIONS.slice_by)
+    return rows[~pd.MultiIndex.from_frame(rows[slices]).isin(pd.MultiIndex.from_frame(others[slices]))]
 
 
 def _stored_now(rows: pd.DataFrame, fresh: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:

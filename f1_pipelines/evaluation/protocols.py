@@ -13,6 +13,7 @@ from f1_pipelines.evaluation.bootstrap import mean_interval
 from f1_pipelines.evaluation.calibration import CHANCE_METRICS, chance_metrics
 from f1_pipelines.evaluation.metrics import METRICS, race_metrics
 from f1_pipelines.evaluation.targets import TARGETS
+from f1_pipelines.features.history import data_version
 from f1_pipelines.tables.evaluation import POPULATIONS, PROTOCOLS
 
 # Each test season is predicted by what learned from all seasons before it.
@@ -57,6 +58,11 @@ class Judged:
     cars: pd.DataFrame
 
 
+RaceJudged = tuple[list[dict[str, object]], pd.DataFrame | None]
+# By versions of the rows learnt from and tested, and the predictor's name.
+KnownFolds = dict[tuple[str, str, str], list[RaceJudged]]
+
+
 def folds(rows: pd.DataFrame, protocol: str) -> Iterator[tuple[pd.DataFrame, pd.DataFrame]]:
     """Train and test rows of each fold; every training race started before every test race.
 
@@ -75,34 +81,56 @@ def folds(rows: pd.DataFrame, protocol: str) -> Iterator[tuple[pd.DataFrame, pd.
             yield rows[rows["race_start"] < start], race
 
 
-def judge(predictors: Sequence[Predictor], features_with_targets: pd.DataFrame, protocol: str) -> Judged:
+def judge(predictors: Sequence[Predictor], features_with_targets: pd.DataFrame, protocol: str,
+          known: KnownFolds | None = None) -> Judged:
     """Judge predictors on the test races of a protocol.
 
     Every starter is scored once; `classified` then keeps the classified cars, in their own order. Rows reach a
     predictor by driver id and, when it scores, without the outcome.
+
+    Args:
+        predictors: Who is judged.
+        features_with_targets: Rows as `with_targets` gives them.
+        protocol: One of `PROTOCOLS`.
+        known: Folds that predictors like these were judged on under another protocol: they are not judged again. Those
+            judged now are added.
     """
     rows = features_with_targets[features_with_targets["started"]].sort_values(["race_start", "driver"])
     races: list[dict[str, object]] = []
     cars: list[pd.DataFrame] = []
     for train, test in folds(rows, protocol):
+        train = train.reset_index(drop=True)
+        tested = [(race, race.drop(columns=list(TARGETS)).reset_index(drop=True))
+                  for _, race in test.groupby("weekend", sort=False)]
+        fold = None if known is None else (data_version(train), data_version(test))
         for predictor in predictors:
-            predictor.fit(train.reset_index(drop=True))
-            for weekend, race in test.groupby("weekend", sort=False):
-                seen, order = race.drop(columns=list(TARGETS)).reset_index(drop=True), race["official_order"]
-                scores, believed = np.asarray(predictor.scores(seen)), {}
-                said = {"weekend": weekend, "season": race["season"].iloc[0], "race_start": race["race_start"].iloc[0],
-                        "predictor": predictor.name, "protocol": protocol}
-                if isinstance(predictor, GivesChances):
-                    told = chances(predictor.drawn(seen), seen["constructor"])
-                    told = told.assign(driver=seen["driver"], official_order=order.to_numpy("int64"), **said)
-                    believed = chance_metrics(told)
-                    cars.append(told)
-                for population in POPULATIONS:
-                    kept = np.ones(len(race), bool) if population == "starters" else race["classified"].to_numpy(bool)
-                    races.append({**said, "population": population, "n_cars": int(kept.sum()),
-                                  **race_metrics(scores[kept], order.to_numpy("float64")[kept]),
-                                  **(believed if population == "starters" else {})})
+            done = known.get((*fold, predictor.name)) if fold else None
+            if done is None:
+                predictor.fit(train)
+                done = [_judge_race(predictor, race, seen) for race, seen in tested]
+            if fold:
+                known[*fold, predictor.name] = done
+            for judged, told in done:
+                races += [{**row, "protocol": protocol} for row in judged]
+                cars += [] if told is None else [told.assign(protocol=protocol)]
     return Judged(pd.DataFrame(races), pd.concat(cars, ignore_index=True) if cars else pd.DataFrame())
+
+
+def _judge_race(predictor: Predictor, race: pd.DataFrame, seen: pd.DataFrame) -> RaceJudged:
+    """One race, whatever the protocol: a row for each population, and the chances of its cars if there are any."""
+    order, scores, told, believed = race["official_order"], np.asarray(predictor.scores(seen)), None, {}
+    said = {**race[["weekend", "season", "race_start"]].iloc[0], "predictor": predictor.name}
+    if isinstance(predictor, GivesChances):
+        told = chances(predictor.drawn(seen), seen["constructor"])
+        told = told.assign(driver=seen["driver"], official_order=order.to_numpy("int64"), **said)
+        believed = chance_metrics(told)
+    rows = []
+    for population in POPULATIONS:
+        kept = np.ones(len(race), bool) if population == "starters" else race["classified"].to_numpy(bool)
+        rows.append({**said, "population": population, "n_cars": int(kept.sum()),
+                     **race_metrics(scores[kept], order.to_numpy("float64")[kept]),
+                     **(believed if population == "starters" else {})})
+    return rows, told
 
 
 def evaluate(predictors: Sequence[Predictor], features_with_targets: pd.DataFrame, protocol: str) -> pd.DataFrame:

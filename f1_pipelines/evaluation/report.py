@@ -2,8 +2,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import pandas as pd
 
@@ -12,6 +13,7 @@ from f1_pipelines.evaluation.calibration import expected_calibration_error, reli
 from f1_pipelines.evaluation.protocols import (
     SEASONS_TESTED,
     SEASONS_TESTED_BY_WEEKEND,
+    KnownFolds,
     Predictor,
     folds,
     judge,
@@ -35,22 +37,25 @@ class Evaluated:
     slices: pd.DataFrame
 
 
-def default_predictors(protocol: str, results: pd.DataFrame) -> list[Predictor]:
+def default_predictors(protocol: str, results: pd.DataFrame, checkpoints: Path | None = None) -> list[Predictor]:
     """The baselines, the reference and our ranker, its simulated races; where a season is followed race by race, each
     model as it keeps learning (`_ewc`) and as it was before the season.
 
     Args:
         protocol: Name of the protocol.
         results: Rows of `race.results`, for the simulated races.
+        checkpoints: Folder with pretrainings that need not be repeated.
     """
     from f1_pipelines.models.config import F1NET
     from f1_pipelines.models.continual.predictors import Continual, Unadapted
+    from f1_pipelines.models.continual.pretrainings import Pretrainings
     from f1_pipelines.models.continual.settings import DEFAULT
     from f1_pipelines.models.predictors import GridLogit, champion, f1net_reference
     from f1_pipelines.simulated_rows import SimulatedRaces, evaluated_races
 
     if protocol in SEASONS_TESTED_BY_WEEKEND:
-        ours, reference = Continual(DEFAULT), Continual(DEFAULT, F1NET)
+        stored = Pretrainings(checkpoints) if checkpoints else None
+        ours, reference = Continual(DEFAULT, stored=stored), Continual(DEFAULT, F1NET, stored=stored)
         models = [Unadapted(reference), reference, Unadapted(ours), ours]
     else:
         ours = champion()
@@ -90,7 +95,8 @@ def versions(rows: pd.DataFrame, kinds: pd.DataFrame, protocol: str) -> tuple[st
 
 
 def evaluate_protocol(rows: pd.DataFrame, results: pd.DataFrame, kinds: pd.DataFrame, protocol: str,
-                      log: Callable[[str], None], predictors: Sequence[Predictor] | None = None) -> Evaluated:
+                      log: Callable[[str], None], known: KnownFolds | None = None,
+                      checkpoints: Path | None = None) -> Evaluated:
     """Judge predictors under one protocol.
 
     Args:
@@ -99,13 +105,18 @@ def evaluate_protocol(rows: pd.DataFrame, results: pd.DataFrame, kinds: pd.DataF
         kinds: What the races were like (`evaluation.slices.kinds_of_race`).
         protocol: Its name.
         log: Told what is being run.
-        predictors: `default_predictors` without.
+        known: Folds of this run's other protocols, which are not judged again where this one has them too.
+        checkpoints: Folder with pretrainings that need not be repeated.
     """
+    from f1_pipelines.models.training import one_thread
+
     seasons = {**SEASONS_TESTED, **SEASONS_TESTED_BY_WEEKEND}[protocol]
     unit = "season" if protocol in SEASONS_TESTED else "race"
     log(f"{protocol}: testing {seasons[0]} to {seasons[-1]}, each {unit} on what earlier ones taught")
     data, settings = versions(rows, kinds, protocol)
-    judged = judge(predictors or default_predictors(protocol, results), rows, protocol)
+    with one_thread():  # for scoring too these models are too small for two
+        judged = judge(default_predictors(protocol, results, checkpoints), rows, protocol,
+                       known if protocol in SEASONS_TESTED else None)
     summary = summarise(judged.races).rename(columns={"races": "n_races", "delta": "delta_spearman"})
     table = reliability(judged.cars) if len(judged.cars) else pd.DataFrame(columns=CALIBRATION.column_names)
     if len(table):

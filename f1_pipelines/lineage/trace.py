@@ -62,6 +62,8 @@ def trace(connection: duckdb.DuckDBPyConnection, asked: str) -> list[Section]:
     """
     parts = asked.split("/")
     chain = ancestry(connection, parts[2] if len(parts) > 2 else asked)
+    if len(parts) > 2 and not _stored(connection, parts):
+        raise Untraceable(f'there is no prediction "{asked}"; `f1 trace {parts[0]}` lists those of the weekend')
     if chain:
         return _of_checkpoint(connection, chain, [asked] if len(parts) > 2 else [])
     sections = [Section(f"{title} {asked}", connection.execute(sql, [asked]).df()) for title, sql in (
@@ -70,6 +72,13 @@ def trace(connection: duckdb.DuckDBPyConnection, asked: str) -> list[Section]:
         raise Untraceable(f'"{asked}" is neither a checkpoint nor a weekend that is stored; `f1 query "SELECT '
                           'checkpoint, kind, trained_through FROM ranking.checkpoints"` lists the checkpoints')
     return sections
+
+
+def _stored(connection: duckdb.DuckDBPyConnection, parts: list[str]) -> bool:
+    """Whether a prediction of that id (weekend/stage/checkpoint, simulated) is there."""
+    table = "simulated_predictions" if parts[3:] == ["simulated"] else "predictions"
+    return bool(connection.execute(f"SELECT 1 FROM ranking.{table} WHERE weekend = ? AND stage = ? AND checkpoint = ? "
+                                   "LIMIT 1", parts[:3]).fetchall()) and parts[3:] in ([], ["simulated"])
 
 
 def prove(connection: duckdb.DuckDBPyConnection, asked: str, checkpoints: Path) -> list[str]:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
+from scipy.stats import rankdata
 
 from f1_pipelines.features.ranking import as_known_at
 from f1_pipelines.models.plackett_luce import fit_heads
@@ -30,6 +31,8 @@ GRID_INPUTS = ("start", "start_log")  # the fair baseline: nothing but the grid
 OUTLIER = 3.0  # spreads from the mean of the race, as in the ranker
 PRIOR = 0.3  # strength of the prior [races]; 0.1 to 3 are one plateau
 _STARTS = ("grid_position", "qualifying_position", "practice_gap_pct")  # the first one that anybody has
+_FORM = "driver_finish_form"
+_READ = (*_STARTS, _FORM)
 
 
 @dataclass(frozen=True)
@@ -78,9 +81,14 @@ def fit_places(rows: dict[str, pd.DataFrame], scores: dict[str, np.ndarray],
 
 def race_inputs(race: pd.DataFrame, scores: np.ndarray, inputs: tuple[str, ...] = INPUTS) -> np.ndarray:
     """Inputs of the cars of one race, (N, len(inputs)): mean 0 over the cars that have them, 0 where unknown."""
+    return _inputs({name: _column(race, name) for name in _READ}, scores, inputs)
+
+
+def _inputs(race: dict[str, np.ndarray], scores: np.ndarray, inputs: tuple[str, ...]) -> np.ndarray:
+    """`race_inputs` of plain columns: slicing a wide frame race by race takes longer than the fit."""
     said = np.asarray(scores, dtype="float64")
     said = said - said.mean()
-    start, form = _ranks(_start(race)), _ranks(_column(race, "driver_finish_form"))
+    start, form = _ranks(_start(race)), _ranks(race[_FORM])
     apart = _standard(start)
     known = {
         "score": said, "score_squared": _centred(said**2 / 5.0), "start": apart, "start_squared": _centred(apart**2),
@@ -91,10 +99,9 @@ def race_inputs(race: pd.DataFrame, scores: np.ndarray, inputs: tuple[str, ...] 
 
 def _fit(rows: pd.DataFrame, scores: np.ndarray, inputs: tuple[str, ...]) -> np.ndarray:
     """Weights of most likelihood, (inputs, heads)."""
-    races = []
-    for at in rows.groupby("weekend").indices.values():
-        race = rows.iloc[at]
-        races.append(race_inputs(race, scores[at], inputs)[race["official_order"].to_numpy("float64").argsort()])
+    columns, order = {name: _column(rows, name) for name in _READ}, rows["official_order"].to_numpy("float64")
+    races = [_inputs({name: values[at] for name, values in columns.items()}, scores[at], inputs)[order[at].argsort()]
+             for at in rows.groupby("weekend").indices.values()]
     return fit_heads(races, PRIOR)
 
 
@@ -102,18 +109,20 @@ def _column(race: pd.DataFrame, name: str) -> np.ndarray:
     return race[name].to_numpy("float64", na_value=np.nan)
 
 
-def _start(race: pd.DataFrame) -> np.ndarray:
+def _start(race: dict[str, np.ndarray]) -> np.ndarray:
     """What is known of the starting order, lowest first; all missing before any session."""
     for name in _STARTS:
-        values = _column(race, name)
-        if not np.isnan(values).all():
-            return values
-    return values
+        if not np.isnan(race[name]).all():
+            break
+    return race[name]
 
 
 def _ranks(values: np.ndarray) -> np.ndarray:
     """1 = lowest, mean ranks for ties, NaN where unknown."""
-    return pd.Series(values).rank().to_numpy()
+    known = ~np.isnan(values)
+    ranks = np.full(len(values), np.nan)
+    ranks[known] = rankdata(values[known])
+    return ranks
 
 
 def _centred(values: np.ndarray) -> np.ndarray:

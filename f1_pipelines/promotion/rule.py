@@ -5,7 +5,8 @@ Notable choices:
   learnt from it: what each chain would have forecast. Races that either knows from its pretraining judge nobody.
 - One step of a chain later, both have the same forecasts behind them: then grid order alone can stop the candidate.
 - A ranker that is pretrained again takes over from one that is only pretrained, where no race since can judge them.
-- Whom a person has replaced, and whoever led there, the rule leaves alone: only a newer candidate may win.
+- Whom a person has replaced, the rule leaves alone until a candidate has learnt from a later race: the same races
+  learnt again, after an amended result or with other settings, overrule nobody.
 """
 from __future__ import annotations
 
@@ -70,9 +71,10 @@ def decide(connection: duckdb.DuckDBPyConnection, candidate: str, rows: pd.DataF
         theirs = usable(connection, champion, folder)
     except CantPromote as unusable:
         return told("promoted", f"predictions had no champion: {unusable}")
-    if left := _decided_against(connection, candidate):
-        return told("candidate", f"a person decided against {left}; only a newer candidate may win")
-    scores = _forecasts(connection, candidate, champion, rows, folder, rule)
+    starts = rows.groupby("weekend")["race_start"].first().sort_values()
+    if left := _decided_against(connection, candidate, starts):
+        return told("candidate", f"a person decided against {left}; only one that has learnt from a later race may win")
+    scores = _forecasts(connection, candidate, champion, rows, starts, folder, rule)
     if scores.empty and ours.meta["kind"] == theirs.meta["kind"] == "pretrained":
         return told("promoted", "pretrained again, and no race since to judge it by", n_races=0)
     if len(scores) < rule.fewest_races:
@@ -99,21 +101,23 @@ def ancestry(connection: duckdb.DuckDBPyConnection, checkpoint: str) -> list[str
         SELECT checkpoint FROM chain ORDER BY steps""", [checkpoint]).fetchall()]
 
 
-def _decided_against(connection: duckdb.DuckDBPyConnection, candidate: str) -> str | None:
-    """The checkpoint that a person left for another, where it is the candidate or has learnt on from it."""
+def _decided_against(connection: duckdb.DuckDBPyConnection, candidate: str, starts: pd.Series) -> str | None:
+    """A checkpoint that a person left for another, where the candidate has learnt from no later race than that one."""
     left: dict[str, None] = {}
     for row in history(connection).itertuples():
         if row.decided_by == "operator":
             left.pop(row.candidate, None)
             if isinstance(row.champion, str):
                 left[row.champion] = None
-    return next((one for one in left if candidate in ancestry(connection, one)), None)
+    learnt = {one: _start(through, starts) for one, through in connection.execute(
+        "SELECT checkpoint, trained_through FROM ranking.checkpoints WHERE list_contains(?::VARCHAR[], checkpoint)",
+        [[candidate, *left]]).fetchall()}
+    return next((one for one in left if one in learnt and learnt[candidate] <= learnt[one]), None)
 
 
-def _forecasts(connection: duckdb.DuckDBPyConnection, candidate: str, champion: str, rows: pd.DataFrame, folder: Path,
-               rule: Rule) -> pd.DataFrame:
+def _forecasts(connection: duckdb.DuckDBPyConnection, candidate: str, champion: str, rows: pd.DataFrame,
+               starts: pd.Series, folder: Path, rule: Rule) -> pd.DataFrame:
     """Spearman of candidate, champion and grid in each of the latest races that both can be judged by."""
-    starts = rows.groupby("weekend")["race_start"].first().sort_values()
     chains = {name: [usable(connection, link, folder) for link in ancestry(connection, of)]
               for name, of in (("candidate", candidate), ("champion", champion))}
     judged = []

@@ -24,7 +24,8 @@ def open_source(name: str, now: Callable[[], datetime], *, f1db_path: Path | Non
         laps_archive: Folder of real laps to go with f1db, which has none.
         fastf1_cache: FastF1's cache folder.
         calendar_path: The refreshed calendar, if any; the sample goes by the embedded one whatever it says.
-        hurry_s: Time in which a server must have answered, all requests together [s]; for a sensor.
+        hurry_s: Time in which a server must have answered, all requests together [s]; for a sensor. A download of
+            f1db goes on behind it.
     """
     if name == "sample":
         from f1_pipelines.sources.sample import SampleSource
@@ -36,7 +37,7 @@ def open_source(name: str, now: Callable[[], datetime], *, f1db_path: Path | Non
         from f1_pipelines.sources.f1db_release import F1dbRelease
         from f1_pipelines.sources.laps_archive import LapsArchive
 
-        release = F1dbRelease(f1db_path) if f1db_path else latest_release(f1db_url, f1db_folder)
+        release = F1dbRelease(f1db_path) if f1db_path else latest_release(f1db_url, f1db_folder, hurry_s)
         return F1dbSource(release, now, LapsArchive(laps_archive, now) if laps_archive else None, calendar_path)
     if name == "fastf1":
         from f1_pipelines.sources.fastf1_source import FastF1Source

@@ -81,6 +81,7 @@ SIMULATED_PREDICTIONS = Table(
         Column("pace_s", "DOUBLE", "Pace from the score, against the median car, + is slower [s/lap]", required=True),
         *CHANCE_COLUMNS,
         Column("races", "INTEGER", "Simulated races", required=True, minimum=1),
+        Column("in_sample", "BOOLEAN", "The ranker learnt from this race: no forecast at all", required=True),
         Column("circuit_provenance", "VARCHAR", "Where the circuit's physics come from: fitted, circuit_prior or prior",
                required=True),
         Column("inputs", "VARCHAR", "What came in beside rows and checkpoint, as JSON: what a score is worth, and the "

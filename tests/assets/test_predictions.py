@@ -62,6 +62,7 @@ def test_only_races_to_come_are_simulated_and_say_by_what(season):
     assert told["p_win"].sum() == pytest.approx(1)
     assert sorted(told["predicted_position"]) == list(range(1, len(told) + 1))
     assert told["races"].eq(100).all() and set(told["circuit_provenance"]) == {"circuit_prior"}
+    assert not told["in_sample"].any()
     ahead = told.sort_values("expected_position")
     assert ahead["pace_s"].head(5).mean() < ahead["pace_s"].tail(5).mean()
 
@@ -110,6 +111,20 @@ def test_a_forecast_of_an_earlier_stage_is_never_made_again(season, materialize)
     later = ask(season, made).set_index("stage")
     assert later.loc["qualifying", "made_at"] > now.loc["qualifying", "made_at"], "the stage under way follows its data"
     assert later.loc["practice", "made_at"] == friday.loc["practice", "made_at"]
+
+
+def test_an_amended_result_reaches_the_orders_of_all_checkpoints(season, materialize):
+    """Also those that a former champion made after the race."""
+    with season["warehouse"].write("test") as connection:
+        connection.execute("""
+            INSERT INTO ranking.predictions SELECT * REPLACE ('former' AS checkpoint, 30 - actual_position AS
+            actual_position, true AS exact_match) FROM ranking.predictions
+            WHERE weekend = '2025-miami' AND stage = 'grid'""")
+    assert materialize(season, "race_predictions", partition="2025-miami").success
+    told = ask(season, "SELECT * FROM ranking.predictions WHERE weekend = '2025-miami' AND stage = 'grid'")
+    assert told["checkpoint"].nunique() == 2
+    assert told.groupby("driver")["actual_position"].nunique().eq(1).all()
+    assert (told["exact_match"] == (told["predicted_position"] == told["actual_position"])).all()
 
 
 def test_f1_predict_looks_no_further_than_asked(season):

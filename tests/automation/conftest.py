@@ -38,7 +38,7 @@ from f1_pipelines.tables.race import CALENDAR
 SHEET_AFTER = timedelta(hours=3)  # from the start of a race to its official sheet
 OVER_AFTER = timedelta(hours=1)
 CODE = ("f1_pipelines.assets", "f1_pipelines.definitions")  # what a reload of the code location loads anew
-# What of each job the sensor's memory and the forecasts need; the rest, and the checks, have tests elsewhere. The
+# What of each job the sensor's memory and the forecasts need; the rest, and the checks, are run by `whole` alone. The
 # calendar was loaded in winter, and is again where it has changed.
 LEAN = {"pre_race": ("qualifying_results", "ranking_features", "race_predictions"),
         "post_race": ("race_results",), "next_prediction": ("race_calendar",)}
@@ -167,16 +167,13 @@ class SetClock(Clock):
         return self.at
 
 
-@pytest.fixture(scope="session")
-def whole_sample():
+def run_to_the_end(patch: pytest.MonkeyPatch) -> None:
     """The sample's world runs on to the end of 2026."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sample_module, "STANDS_STILL", datetime(2027, 1, 1, tzinfo=UTC))
-        yield
+    patch.setattr(sample_module, "STANDS_STILL", datetime(2027, 1, 1, tzinfo=UTC))
 
 
 @pytest.fixture(scope="session")
-def winter(whole_sample, tmp_path_factory) -> Path:
+def winter(tmp_path_factory) -> Path:
     """A folder with the warehouse before the season: 2025 stored, a ranker pretrained on it."""
     folder = tmp_path_factory.mktemp("winter")
     SeasonData.world, SetClock.at = World(), datetime(2026, 2, 1, tzinfo=UTC)
@@ -184,6 +181,7 @@ def winter(whole_sample, tmp_path_factory) -> Path:
              ("2025-singapore", "2025-abu-dhabi", ("qualifying_results", "race_results", "ranking_features",
                                                    "pretrained_ranker"))]
     with pytest.MonkeyPatch.context() as patch:
+        run_to_the_end(patch)
         patch.setenv("F1_WAREHOUSE", str(folder / "f1.duckdb"))
         for first, last, names in spans:
             trained = "pretrained_ranker" in names
@@ -225,6 +223,7 @@ def season(no_waiting_for_the_disk, winter, tmp_path, monkeypatch):
     """The season from its winter on."""
     folder = tmp_path / "season"
     shutil.copytree(winter, folder)
+    run_to_the_end(monkeypatch)
     monkeypatch.setenv("F1_WAREHOUSE", str(folder / "f1.duckdb"))
     assert settings().f1_warehouse.exists()
     SeasonData.world = World()
@@ -290,9 +289,9 @@ class Season:
             partition_key=request.partition_key, tags=request.tags, instance=self.instance, raise_on_error=False,
             asset_selection=None if whole else [dg.AssetKey(name) for name in lean]).success
 
-    def load_by_hand(self, first: str, last: str, asset: str = "race_results") -> None:
+    def load_by_hand(self, first: str, last: str, *assets: str) -> None:
         """What somebody does at the command line: a range of weekends in one run."""
-        assert dg.materialize(self.defs.assets, selection=dg.AssetSelection.assets(asset),
+        assert dg.materialize(self.defs.assets, selection=dg.AssetSelection.assets(*assets),
                               resources=lent(self.folder), instance=self.instance, tags=of_range(first, last)).success
 
     def start_and_die(self, request: dg.RunRequest) -> None:

@@ -115,7 +115,7 @@ def test_a_season_runs_itself(season):
     assert season.at("2026-10-04T12:00:00+00:00").settle() == []
     assert "2026-bahrain post_race: cancelled" in season.why
     # Three races are loaded by hand while the sensor is off: they need no run.
-    season.at("2026-11-03T12:00:00+00:00").load_by_hand("2026-singapore", "2026-mexico")
+    season.at("2026-11-03T12:00:00+00:00").load_by_hand("2026-singapore", "2026-mexico", "race_results")
     assert season.settle() == []
 
     # Turkey is added: it is named until somebody reloads the code, and holds nobody up.
@@ -129,7 +129,7 @@ def test_a_season_runs_itself(season):
     assert "2026-turkey pre_race: the calendar has it and the loaded code does not: reload" in season.why
     season.reload()
     assert season.weekend("2026-turkey") == [("2026-turkey", PRE), *as_planned("turkey", "las-vegas")[1:]]
-    season.at("2026-12-01T12:00:00+00:00").load_by_hand("2026-las-vegas", "2026-qatar")
+    season.at("2026-12-01T12:00:00+00:00").load_by_hand("2026-las-vegas", "2026-qatar", "race_results")
     assert season.weekend("2026-abu-dhabi") == as_planned("abu-dhabi", None)
     assert season.at("2027-01-10T12:00:00+00:00").settle() == []
     assert season.why == "no weekend is left in the calendar"
@@ -173,6 +173,60 @@ def test_each_job_does_all_that_it_is_for(season):
     assert season.tick() is None
 
 
+def test_an_amended_result_is_judged_anew_and_learnt_anew_from_that_race_on(season):
+    """Canada, Monaco and Barcelona are run; then Monaco's winner is put behind the second."""
+    known = ("qualifying_results", "ranking_features")
+    learnt = ("race_results", "ranking_features", "ewc_ranker")
+    season.at("2026-05-25T12:00:00+00:00").load_by_hand("2026-canada", "2026-canada", *known, *learnt)
+    season.at("2026-06-06T17:00:00+00:00").load_by_hand("2026-monaco", "2026-monaco", *known, "race_predictions")
+    season.at("2026-06-07T17:00:00+00:00").load_by_hand("2026-monaco", "2026-monaco", *learnt, "race_predictions")
+    season.at("2026-06-14T17:00:00+00:00").load_by_hand("2026-barcelona-catalunya", "2026-barcelona-catalunya", *known,
+                                                        *learnt, "ranking_evaluation")
+    links = ("SELECT model, weekend, kind, checkpoint, parent, created_at FROM ranking.updates WHERE current "
+             "ORDER BY ALL")
+    outcomes = ("SELECT driver, checkpoint, stage, made_at, actual_position, exact_match FROM ranking.predictions "
+                "WHERE weekend = '2026-monaco' ORDER BY ALL")
+    races = ("SELECT weekend, predictor, population, spearman FROM ranking.evaluation "
+             "WHERE protocol = 'prequential_2026' ORDER BY ALL")
+    before = {sql: season.rows(sql) for sql in (links, outcomes, races)}
+    assert season.tick() is None
+    season.world.amended.add("2026-monaco")
+    request = season.at("2026-06-15T12:00:00+00:00").tick()
+    assert season.asked == [("2026-monaco", POST)]
+    assert season.run(request, whole=True)
+    after = {sql: season.rows(sql) for sql in before}
+
+    # The links of Monaco and Barcelona of both models are others, the one on the other; those before are the same rows.
+    assert [link[:3] for link in after[links]] == [link[:3] for link in before[links]]
+    renewed = {(model, weekend) for model, weekend, *_ in set(after[links]) - set(before[links])}
+    assert renewed == {(model, weekend) for model in ("champion", "f1net_reference")
+                       for weekend in ("2026-monaco", "2026-barcelona-catalunya")}
+    newest = {(model, weekend): (checkpoint, parent) for model, weekend, kind, checkpoint, parent, _ in after[links]
+              if kind == "ewc"}
+    for model in ("champion", "f1net_reference"):
+        assert newest[model, "2026-barcelona-catalunya"][1] == newest[model, "2026-monaco"][0]
+        assert newest[model, "2026-monaco"][1] == newest[model, "2026-canada"][0]
+
+    # Whoever made an order of Monaco, and whenever: it is still there, and judged by the sheet as it is now.
+    assert {row[:4] for row in before[outcomes]} <= {row[:4] for row in after[outcomes]}
+    assert season.rows("""
+        SELECT p.* FROM ranking.predictions p JOIN race.current_results r USING (weekend, driver)
+        WHERE p.weekend = '2026-monaco' AND started
+          AND (actual_position IS DISTINCT FROM official_order
+               OR exact_match IS DISTINCT FROM (predicted_position = official_order))""") == []
+    places = {row[:4]: row[4] for row in after[outcomes]}
+    swapped = [(row[4], places[row[:4]]) for row in before[outcomes] if row[4] != places[row[:4]]]
+    orders = {row[1:4] for row in before[outcomes]}
+    assert sorted(swapped) == [(1, 2)] * len(orders) + [(2, 1)] * len(orders)
+
+    # Each predictor was judged by the old sheet in Monaco, and those that learn were taught by it.
+    assert [row[:3] for row in after[races]] == [row[:3] for row in before[races]]
+    changed = {row[:2] for row in set(after[races]) - set(before[races])}
+    assert changed >= {("2026-monaco", name) for name in ("grid", "champion", "champion_ewc")}
+    assert ("2026-barcelona-catalunya", "champion_ewc") in changed
+    assert not {weekend for weekend, _ in changed} & {"2026-canada"}
+
+
 def test_a_job_that_runs_unattended_does_without_timing_and_a_person_is_told(season):
     season.world.untimed.add("2026-australia")
     request = season.at("2026-03-08T09:00:00+00:00").tick()
@@ -181,4 +235,4 @@ def test_a_job_that_runs_unattended_does_without_timing_and_a_person_is_told(sea
     season.world.torn.add("2026-australia")
     assert not season.run(request, only="race_results")
     with pytest.raises(dg.Failure, match="nothing could be loaded"):
-        season.load_by_hand("2026-australia", "2026-australia", asset="race_laps")
+        season.load_by_hand("2026-australia", "2026-australia", "race_laps")

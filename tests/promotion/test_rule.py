@@ -103,6 +103,9 @@ def test_whom_a_person_rolled_back_the_rule_leaves_alone_but_not_a_newer_one(pla
     assert place.champion == first
     decision = decided(second)
     assert decision.decision == "candidate" and f"a person decided against {second}" in decision.reason
+    renewed = place.made((-1.0, -0.9), through="2026-race-1", parent=first)  # the same race, its result amended
+    assert "a person decided against" in decided(renewed).reason
+    assert place.champion == first
     newer = place.made(GOOD, through="2026-race-2", parent=second)
     assert decided(newer).decision == "promoted"
     assert place.champion == newer

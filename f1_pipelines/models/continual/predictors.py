@@ -9,6 +9,7 @@ import pandas as pd
 from f1_pipelines.features.history import data_version
 from f1_pipelines.models.config import PRETRAINING_SEASONS, RANKER, TrainConfig
 from f1_pipelines.models.continual.fisher import fisher_information
+from f1_pipelines.models.continual.pretrainings import Pretrainings
 from f1_pipelines.models.continual.settings import PULLED_BACK, UpdateConfig
 from f1_pipelines.models.continual.update import Known, learn, window_of
 from f1_pipelines.models.places import Places, with_places
@@ -27,12 +28,15 @@ class Continual:
         settings: How to learn on after each race.
         config: Dial settings of the pretraining; the seasons are taken from what `fit` is given.
         last_seasons: How many seasons to pretrain on.
+        stored: Where pretrainings are looked for before one is made.
     """
 
     settings: UpdateConfig
     config: TrainConfig = RANKER
     last_seasons: int = len(PRETRAINING_SEASONS)
+    stored: Pretrainings | None = None
     _rows: pd.DataFrame | None = field(default=None, repr=False)
+    _digests: pd.Series | None = field(default=None, repr=False)
     _asked: dict[int, tuple[pd.DataFrame, str, Known]] = field(default_factory=dict, repr=False)
     _learnt: dict[tuple[str, ...], Known] = field(default_factory=dict, repr=False)
     _places: dict[tuple[str, str], Places] = field(default_factory=dict, repr=False)
@@ -46,6 +50,7 @@ class Continual:
         """
         if self._rows is None or not train_rows.equals(self._rows):
             self._rows, self._asked = train_rows, {}
+            self._digests = pd.util.hash_pandas_object(train_rows, index=False)
 
     def scores(self, race: pd.DataFrame) -> np.ndarray:
         """Score one race, higher = further ahead."""
@@ -64,7 +69,9 @@ class Continual:
         earlier, version, _ = self._before(int(race["season"].iloc[0]))
         [stage] = race["stage"].unique()
         if (version, stage) not in self._places:
-            self._places[version, stage] = with_places(self._learnt[version,].trained, earlier, [stage]).places
+            trained = self._learnt[version,].trained
+            fitted = trained.places is not None and stage in trained.places.weights
+            self._places[version, stage] = (trained if fitted else with_places(trained, earlier, [stage])).places
         return draw(self._places[version, stage], race, known.trained.scores(race), name)
 
     def pretrained_before(self, season: int) -> Known:
@@ -82,7 +89,7 @@ class Continual:
         if season not in self._asked:
             seasons = sorted({s for s in self._rows["season"] if s < season})[-self.last_seasons:]
             earlier = self._rows[self._rows["season"].isin(seasons)]
-            version = data_version(earlier)
+            version = self._version(earlier)
             if (version,) not in self._learnt:
                 self._learnt[version,] = self._pretrained(earlier)
             self._asked[season] = earlier, version, self._learn_since(season, earlier, version)
@@ -96,16 +103,27 @@ class Continual:
         since = self._rows[self._rows["season"] == season].sort_values(["race_start", "driver"])
         for weekend in since["weekend"].drop_duplicates():
             window = window_of(since, weekend, self.settings.window_races)
-            steps = (*steps, data_version(window))
+            steps = (*steps, self._version(window))
             if steps not in self._learnt:
                 self._learnt[steps] = learn(known, pretrained, window, self.settings, earlier).known
             known = self._learnt[steps]
         return known
 
+    def _version(self, rows: pd.DataFrame) -> str:
+        """As good as `data_version` to tell some of our rows from others, and each row is looked at once only."""
+        return self._digests[rows.index].to_numpy().tobytes().hex()
+
     def _pretrained(self, rows: pd.DataFrame) -> Known:
         seasons = tuple(sorted(int(season) for season in rows["season"].unique()))
-        trained, _ = train(rows, replace(self.config, seasons=seasons))
-        return Known(trained, fisher_information(trained, rows) if self.settings.method in PULLED_BACK else None)
+        config = replace(self.config, seasons=seasons)
+        stored = self.stored.find(config, data_version(rows)) if self.stored else None
+        if stored is not None:
+            return stored
+        trained, _ = train(rows, config)
+        known = Known(trained, fisher_information(trained, rows) if self.settings.method in PULLED_BACK else None)
+        if self.stored:
+            self.stored.keep(known, data_version(rows))
+        return known
 
 
 @dataclass

@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 
 from f1_pipelines.sim.environment.environment import RaceEnvironment
+from f1_pipelines.sim.environment.prompt import MAX_TOKENS, token_bound
 from f1_pipelines.sim.environment.vector import VectorEnvironment
 from f1_pipelines.sim.policies import POLICIES, as_text, played, policy_for
 from f1_pipelines.sim.scenarios import BadScenario, make_grand_prix, seeds_of
-from tests.sim.environment.test_environment import tokens
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,7 @@ def test_every_policy_drives_it_and_racing_is_what_pays(played_by):
 def test_prompts_of_a_full_grid_fit_and_show_who_matters(played_by):
     for race in played_by.values():
         for decision in race.decisions:
-            assert tokens(decision["observation"]) <= 220, decision["observation"]
+            assert token_bound(decision["observation"]) <= MAX_TOKENS, decision["observation"]
     shown = played_by["expert"].decisions[20]["observation"].splitlines()
     assert sum(" us " in line for line in shown) == 1 and any("others" in line for line in shown)
 
