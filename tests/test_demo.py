@@ -118,7 +118,8 @@ def test_learning_after_every_race_gains_in_2026_and_forgets_nothing(rows):
     assert 0.70 <= adapted < 0.75 and adapted > unadapted - 0.005
     [(links, before, after)] = rows("""
         SELECT count(*), arg_min(old_season_before, race_start), arg_max(old_season_after, race_start)
-        FROM ranking.updates JOIN race.calendar USING (weekend) WHERE current AND model = 'champion'""")
+        FROM ranking.updates JOIN race.calendar USING (weekend)
+        WHERE current AND kind = 'ewc' AND model = 'champion'""")
     assert links == 11 and after > before - 0.02
 
 

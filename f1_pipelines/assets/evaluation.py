@@ -14,6 +14,8 @@ from f1_pipelines.tables import evaluation as tables
 from f1_pipelines.tables.race import CALENDAR
 from f1_pipelines.warehouse.replace import replace_slices
 
+# Of the champion in rolling_2019_2025, at most; that of points is told, and not met (docs/lab-notes.md).
+_MOST_ECE = 0.015
 _FOLLOWED = ("grid", "champion", "champion_ewc", "f1net_reference_ewc")  # in the plot of the season
 
 
@@ -100,7 +102,11 @@ def _shown(stored: dict[str, pd.DataFrame], starts: pd.Series) -> dict[str, obje
         told[f"calibration {protocol}"] = picture(png(lambda figure, bins=bins: draw_reliability(figure, bins)),
                                                   f"Predicted against observed, {protocol}")
         if {"champion"} <= set(part["predictor"]):
-            told[f"champion_spearman {protocol}"] = float(part.set_index("predictor")["spearman"]["champion"])
+            ours = part.set_index("predictor").loc["champion"]
+            told[f"champion_spearman {protocol}"] = float(ours["spearman"])
+            told[f"champion_calibration {protocol}"] = "; ".join(
+                f"{event} {ours[f'ece_{event}']:.3f}: {'met' if ours[f'ece_{event}'] <= _MOST_ECE else 'not met'}"
+                for event in ("win", "podium", "points"))
     races = stored["evaluation"]
     season = races[(races["protocol"] == "prequential_2026") & (races["population"] == "starters")
                    & races["predictor"].isin(_FOLLOWED)]
@@ -127,9 +133,11 @@ evaluation_checks = [
     no_rows_check(
         ranking_evaluation, "chances_beat_the_grid_alone",
         "Probabilities that are worse than those of the grid alone are worth nothing, whatever order they give.",
-        """SELECT protocol, predictor, log_loss_win, delta_log_loss_win, brier_podium, delta_brier_podium, ece_win
+        f"""SELECT protocol, predictor, log_loss_win, delta_log_loss_win, brier_podium, delta_brier_podium, ece_win,
+                  ece_podium, ece_points
            FROM ranking.evaluation_summary
            WHERE population = 'starters' AND predictor = 'champion' AND protocol = 'rolling_2019_2025'
-             AND (delta_log_loss_win > 0 OR delta_brier_podium > 0 OR ece_win > 0.015 OR ece_podium > 0.015)""",
+             AND (delta_log_loss_win > 0 OR delta_brier_podium > 0 OR ece_win > {_MOST_ECE}
+                  OR ece_podium > {_MOST_ECE})""",
         blocking=False),
 ]

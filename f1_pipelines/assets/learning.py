@@ -91,6 +91,7 @@ def ewc_ranker(context: dg.AssetExecutionContext, config: LearnConfig, warehouse
     return dg.MaterializeResult(metadata={
         "links_made": len(made), "settings": asdict(settings),
         **_told(season, chains[config.models[0]].ids, config.models[0]),
+        **{f"{model} forgot": _forgot(season, chain.ids) for model, chain in chains.items()},
         **_curves(made), **told(decision, tracked),
     })
 
@@ -141,6 +142,12 @@ def _told(updates: pd.DataFrame, ids: list[str], model: str) -> dict[str, object
     }
 
 
+def _forgot(updates: pd.DataFrame, ids: list[str]) -> float:
+    """Spearman that a chain has lost on the last pretraining season, of the reference too; 0 before its first link."""
+    chain = updates[updates["checkpoint"].isin(ids)]
+    return float(chain["old_season_before"].iloc[0] - chain["old_season_after"].iloc[-1]) if len(chain) else 0.0
+
+
 def _curves(made: list["Link"]) -> dict[str, object]:
     """Loss and penalty of the newest update of each model among the links made now."""
     newest = {link.update["model"]: link for link in made if link.history}
@@ -174,7 +181,7 @@ learning_checks = [
              AND candidate NOT IN (SELECT checkpoint FROM ranking.checkpoints WHERE promoted)""", blocking=False),
     no_rows_check(
         ewc_ranker, "little_is_forgotten",
-        "The champion's model lost more than 0.02 of Spearman on the last pretraining season: raise penalty, or lower lr.",
+        "Champions lost more than 0.02 of Spearman on the last pretraining season: raise penalty, or lower lr.",
         f"""SELECT u.model, u.weekend, u.old_season_after, first.old_season_before FROM ranking.updates u
            JOIN ranking.updates first ON first.parent = u.pretrained AND first.model = u.model AND first.current
            WHERE u.current AND u.model = '{MODELS[0]}'

@@ -75,7 +75,7 @@ def race_predictions(context: dg.AssetExecutionContext, warehouse: Warehouse, ch
 
 def _simulate(context: dg.AssetExecutionContext, warehouse: Warehouse, features: pd.DataFrame, results: pd.DataFrame,
               trained: "TrainedRanker", checkpoint: str, now: datetime) -> int:
-    """Simulate the races to come, and one that was asked for alone and never was simulated. How many it were."""
+    """Simulate races without a result, and one that was asked for alone and never was simulated. How many it were."""
     from f1_pipelines.fits.circuits import circuit_parameters
     from f1_pipelines.simulated import learn_pace
     from f1_pipelines.simulated_rows import simulated_rows
@@ -88,7 +88,7 @@ def _simulate(context: dg.AssetExecutionContext, warehouse: Warehouse, features:
         fitted = connection.execute(
             "SELECT s.* FROM sim.circuits s JOIN race.calendar c ON c.weekend = s.through WHERE s.season = ? AND "
             "c.race_start < ?", [int(features["season"].max()), features["race_start"].min()]).df()
-    to_come = features["race_start"] > now
+    to_come = (features["race_start"] > now) | ~features["weekend"].isin(results["weekend"])
     if len(context.partition_keys) == 1:
         to_come |= ~features["weekend"].isin(known)
     wanted = features[to_come]

@@ -32,7 +32,6 @@ OUTLIER = 3.0  # spreads from the mean of the race, as in the ranker
 PRIOR = 0.3  # strength of the prior [races]; 0.1 to 3 are one plateau
 _STARTS = ("grid_position", "qualifying_position", "practice_gap_pct")  # the first one that anybody has
 _FORM = "driver_finish_form"
-_READ = (*_STARTS, _FORM)
 
 
 @dataclass(frozen=True)
@@ -81,7 +80,7 @@ def fit_places(rows: dict[str, pd.DataFrame], scores: dict[str, np.ndarray],
 
 def race_inputs(race: pd.DataFrame, scores: np.ndarray, inputs: tuple[str, ...] = INPUTS) -> np.ndarray:
     """Inputs of the cars of one race, (N, len(inputs)): mean 0 over the cars that have them, 0 where unknown."""
-    return _inputs({name: _column(race, name) for name in _READ}, scores, inputs)
+    return _inputs(_columns(race), scores, inputs)
 
 
 def _inputs(race: dict[str, np.ndarray], scores: np.ndarray, inputs: tuple[str, ...]) -> np.ndarray:
@@ -99,14 +98,14 @@ def _inputs(race: dict[str, np.ndarray], scores: np.ndarray, inputs: tuple[str, 
 
 def _fit(rows: pd.DataFrame, scores: np.ndarray, inputs: tuple[str, ...]) -> np.ndarray:
     """Weights of most likelihood, (inputs, heads)."""
-    columns, order = {name: _column(rows, name) for name in _READ}, rows["official_order"].to_numpy("float64")
+    columns, order = _columns(rows), rows["official_order"].to_numpy("float64")
     races = [_inputs({name: values[at] for name, values in columns.items()}, scores[at], inputs)[order[at].argsort()]
              for at in rows.groupby("weekend").indices.values()]
     return fit_heads(races, PRIOR)
 
 
-def _column(race: pd.DataFrame, name: str) -> np.ndarray:
-    return race[name].to_numpy("float64", na_value=np.nan)
+def _columns(rows: pd.DataFrame) -> dict[str, np.ndarray]:
+    return {name: rows[name].to_numpy("float64", na_value=np.nan) for name in (*_STARTS, _FORM) if name in rows.columns}
 
 
 def _start(race: dict[str, np.ndarray]) -> np.ndarray:

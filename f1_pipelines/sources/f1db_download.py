@@ -37,12 +37,12 @@ def latest_release(url: str, folder: Path, hurry_s: float | None = None) -> F1db
         SourceUnavailable: The download failed, or takes longer, and there is no kept copy.
     """
     kept, tried = folder / "f1db-csv.zip", folder / "f1db-csv.zip.tried"
-    if _is_younger(kept, MAX_AGE_S):
+    if kept.exists() and time.time() - kept.stat().st_mtime < MAX_AGE_S:
         return F1dbRelease(kept)
     folder.mkdir(parents=True, exist_ok=True)
     try:
-        if _is_younger(tried, RETRY_AFTER_S) and (kept.exists() or hurry_s is not None):
-            raise SourceUnavailable(tried.read_text())
+        if (why := _just_tried(tried)) and (kept.exists() or hurry_s is not None):
+            raise SourceUnavailable(why)
         if hurry_s is None:
             _try(url, kept, tried)
         else:
@@ -54,8 +54,12 @@ def latest_release(url: str, folder: Path, hurry_s: float | None = None) -> F1db
     return F1dbRelease(kept)
 
 
-def _is_younger(file: Path, age_s: float) -> bool:
-    return file.exists() and time.time() - file.stat().st_mtime < age_s
+def _just_tried(tried: Path) -> str | None:
+    """What came of the last try, if that was just now; the thread of another tick may be done with it any moment."""
+    try:
+        return tried.read_text() if time.time() - tried.stat().st_mtime < RETRY_AFTER_S else None
+    except FileNotFoundError:
+        return None
 
 
 def _try(url: str, kept: Path, tried: Path) -> None:
@@ -99,7 +103,7 @@ def _download(url: str, target: Path) -> None:
             try:
                 with requests.get(url, stream=True, timeout=_TIMEOUT_S) as answer:
                     answer.raise_for_status()
-                    for chunk in answer.iter_content(1 << 16):
+                    for chunk in answer.iter_content(1 << 12):
                         file.write(chunk)
                         if file.tell() > _MOST_BYTES:
                             raise SourceError(f"{url} sends more than {_MOST_BYTES:,} bytes: no f1db release is that "

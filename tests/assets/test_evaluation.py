@@ -15,7 +15,7 @@ LOADED = ("race_calendar", "practice_results", "qualifying_results", "race_resul
 @pytest.fixture
 def judged(run, monkeypatch):
     """Runs the evaluation with predictors that learn in no time; returns what it says of each protocol."""
-    monkeypatch.setattr(report, "default_predictors", lambda protocol, results: [*BASELINES, GridLogit()])
+    monkeypatch.setattr(report, "default_predictors", lambda protocol, results, checkpoints: [*BASELINES, GridLogit()])
 
     def evaluate() -> dict[str, str]:
         done = run("ranking_evaluation", raises=True)
@@ -76,7 +76,8 @@ def test_every_table_of_the_evaluation_is_filled_and_sums_up(judged, rows, resou
 
 def test_a_predictor_that_is_judged_no_more_leaves_no_rows(judged, rows, monkeypatch):
     judged()
-    monkeypatch.setattr(report, "default_predictors", lambda protocol, results: [BASELINES[0], GridLogit()])
+    monkeypatch.setattr(report, "default_predictors",
+                        lambda protocol, results, checkpoints: [BASELINES[0], GridLogit()])
     monkeypatch.setattr(report, "EVALUATION_VERSION", "another")
     assert judged()["holdout_2025"] == "evaluated"
     for table in ("evaluation", "evaluation_summary", "evaluation_slices"):

@@ -27,6 +27,10 @@ def test_it_learns_what_is_new_and_only_that(run, rows, resources):
     assert (said["links_made"], said["races_learnt"], said["learnt_through"]) == (0, 2, "2025-saudi-arabia")
     assert (said["checkpoint"], said["parent"]) == (learnt[2][3], learnt[1][3])
     assert -1 <= said["spearman_before"] <= 1 and said["season"].startswith("![champion")
+    assert {said["champion forgot"], said["f1net_reference forgot"]} == {
+        float(lost) for lost, in rows("""SELECT first.old_season_before - last.old_season_after
+            FROM ranking.updates first JOIN ranking.updates last USING (model)
+            WHERE first.kind = 'adapted' AND last.weekend = '2025-saudi-arabia'""")}
     assert learn("2025-china")["links_made"] == 0, "a race of the pretraining teaches nothing twice"
     assert rows("SELECT * FROM ranking.updates ORDER BY checkpoint") == written
 
@@ -63,6 +67,16 @@ def test_a_check_finds_damage(ready, resources, check, damage):
     with resources["warehouse"].write("damage") as connection:
         connection.execute(damage)
     assert not checks[check](resources["warehouse"]).passed
+
+
+def test_what_the_reference_forgets_is_no_warning(ready, resources):
+    from f1_pipelines.definitions import defs
+
+    [check] = [check for check in defs.asset_checks if next(iter(check.check_keys)).name == "little_is_forgotten"]
+    with resources["warehouse"].write("the reference forgets") as connection:
+        connection.execute("UPDATE ranking.updates SET model = 'f1net_reference', "
+                           "old_season_after = old_season_before - CASE kind WHEN 'ewc' THEN 0.05 ELSE 0 END")
+    assert check(resources["warehouse"]).passed
 
 
 @pytest.fixture

@@ -21,6 +21,7 @@ from sqlalchemy.engine import Engine
 from f1_pipelines.definitions import defs
 from f1_pipelines.identity.line_ups import embedded_weekends
 from f1_pipelines.identity.weekends import Weekend
+from f1_pipelines.promotion.champion import promote
 from f1_pipelines.resources.checkpoints import Checkpoints
 from f1_pipelines.resources.compute import Compute
 from f1_pipelines.resources.race_data import Clock, RaceData
@@ -293,6 +294,11 @@ class Season:
         """What somebody does at the command line: a range of weekends in one run."""
         assert dg.materialize(self.defs.assets, selection=dg.AssetSelection.assets(*assets),
                               resources=lent(self.folder), instance=self.instance, tags=of_range(first, last)).success
+
+    def promote(self, checkpoint: str) -> None:
+        """What `f1 promote` does."""
+        with lent(self.folder)["warehouse"].write("promote") as connection:
+            promote(connection, checkpoint, "to see", SetClock.at, self.folder / "checkpoints")
 
     def start_and_die(self, request: dg.RunRequest) -> None:
         """A run whose process is killed: it stays STARTED for ever."""

@@ -153,78 +153,69 @@ def test_a_season_runs_itself(season):
 
 
 def test_each_job_does_all_that_it_is_for(season):
-    """The first weekend with the jobs as they are, checks included."""
-    season.at("2026-03-07T07:00:00+00:00")
-    assert season.run(season.tick(), whole=True)
+    """The jobs as they are, checks included, for a result that is amended: all that it decides is made anew."""
+    monaco, after_it, models = "2026-monaco", "2026-barcelona-catalunya", ("champion", "f1net_reference")
+    learnt = ("race_results", "ranking_features", "ewc_ranker")
+    season.at("2026-05-25T12:00:00+00:00").load_by_hand("2026-canada", "2026-canada", "qualifying_results", *learnt)
+    assert season.run(season.at("2026-06-06T17:00:00+00:00").tick(), whole=True)
     assert season.rows("SELECT weekend, stage FROM ranking.predictions GROUP BY ALL ORDER BY 2")[-1] == (
-        "2026-australia", "qualifying")
-    season.at("2026-03-08T09:00:00+00:00")
-    assert season.run(season.tick(), whole=True)
-    for table in ("race.practice", "race.qualifying", "race.results", "race.laps", "ranking.evaluation",
-                  "ranking.updates"):
-        assert season.rows(f"SELECT count(*) > 0 FROM {table} WHERE weekend = '2026-australia'") == [(True,)], table
-    # The forecast of Saturday has its outcome.
-    [(judged,)] = season.rows("SELECT count(actual_position) FROM ranking.predictions JOIN race.calendar "
-                              "USING (weekend) WHERE weekend = '2026-australia' AND made_at < race_start")
-    assert judged > 10
-    assert season.run(season.tick(), whole=True)
-    assert season.rows("SELECT DISTINCT weekend, stage FROM ranking.predictions WHERE weekend <> '2026-australia'") == [
-        ("2026-china", "entry")]
+        monaco, "qualifying")
+    season.at("2026-06-07T17:00:00+00:00").load_by_hand(monaco, monaco, *learnt)
+    # Somebody looks at what another champion would have said, and goes back.
+    [(other,)] = season.rows("SELECT checkpoint FROM ranking.updates WHERE model = 'champion' AND kind = 'ewc' "
+                             "AND weekend = '2026-canada'")
+    [(champion,)] = season.rows("SELECT checkpoint FROM ranking.checkpoints WHERE promoted")
+    season.promote(other)
+    season.load_by_hand(monaco, monaco, "race_predictions")
+    season.promote(champion)
+    season.at("2026-06-14T17:00:00+00:00").load_by_hand(after_it, after_it, "qualifying_results", *learnt,
+                                                        "ranking_evaluation")
     assert season.tick() is None
 
-
-def test_an_amended_result_is_judged_anew_and_learnt_anew_from_that_race_on(season):
-    """Canada, Monaco and Barcelona are run; then Monaco's winner is put behind the second."""
-    known = ("qualifying_results", "ranking_features")
-    learnt = ("race_results", "ranking_features", "ewc_ranker")
-    season.at("2026-05-25T12:00:00+00:00").load_by_hand("2026-canada", "2026-canada", *known, *learnt)
-    season.at("2026-06-06T17:00:00+00:00").load_by_hand("2026-monaco", "2026-monaco", *known, "race_predictions")
-    season.at("2026-06-07T17:00:00+00:00").load_by_hand("2026-monaco", "2026-monaco", *learnt, "race_predictions")
-    season.at("2026-06-14T17:00:00+00:00").load_by_hand("2026-barcelona-catalunya", "2026-barcelona-catalunya", *known,
-                                                        *learnt, "ranking_evaluation")
     links = ("SELECT model, weekend, kind, checkpoint, parent, created_at FROM ranking.updates WHERE current "
              "ORDER BY ALL")
-    outcomes = ("SELECT driver, checkpoint, stage, made_at, actual_position, exact_match FROM ranking.predictions "
-                "WHERE weekend = '2026-monaco' ORDER BY ALL")
-    races = ("SELECT weekend, predictor, population, spearman FROM ranking.evaluation "
+    orders = ("SELECT driver, checkpoint, stage, made_at, actual_position, "
+              "exact_match IS NOT DISTINCT FROM (predicted_position = actual_position) FROM ranking.predictions "
+              f"WHERE weekend = '{monaco}' ORDER BY ALL")
+    races = ("SELECT weekend, predictor, population, spearman, log_loss_win FROM ranking.evaluation "
              "WHERE protocol = 'prequential_2026' ORDER BY ALL")
-    before = {sql: season.rows(sql) for sql in (links, outcomes, races)}
-    assert season.tick() is None
-    season.world.amended.add("2026-monaco")
+    before = {sql: season.rows(sql) for sql in (links, orders, races)}
+    lights_out = season.world.weekends[monaco].race_start
+    assert {(checkpoint, made_at < lights_out) for _, checkpoint, _, made_at, *_ in before[orders]} == {
+        (champion, True), (other, False)}
+    season.world.amended.add(monaco)
     request = season.at("2026-06-15T12:00:00+00:00").tick()
-    assert season.asked == [("2026-monaco", POST)]
+    assert season.asked[-1] == (monaco, POST)
     assert season.run(request, whole=True)
+    for table in ("race.practice", "race.qualifying", "race.results", "race.laps"):
+        assert season.rows(f"SELECT count(*) > 0 FROM {table} WHERE weekend = '{monaco}'") == [(True,)], table
     after = {sql: season.rows(sql) for sql in before}
 
-    # The links of Monaco and Barcelona of both models are others, the one on the other; those before are the same rows.
+    # Of both models the links of that race and the next are others, one on the other; those before are the same rows.
     assert [link[:3] for link in after[links]] == [link[:3] for link in before[links]]
-    renewed = {(model, weekend) for model, weekend, *_ in set(after[links]) - set(before[links])}
-    assert renewed == {(model, weekend) for model in ("champion", "f1net_reference")
-                       for weekend in ("2026-monaco", "2026-barcelona-catalunya")}
-    newest = {(model, weekend): (checkpoint, parent) for model, weekend, kind, checkpoint, parent, _ in after[links]
-              if kind == "ewc"}
-    for model in ("champion", "f1net_reference"):
-        assert newest[model, "2026-barcelona-catalunya"][1] == newest[model, "2026-monaco"][0]
-        assert newest[model, "2026-monaco"][1] == newest[model, "2026-canada"][0]
+    renewed = {link[:2] for link in set(after[links]) - set(before[links])}
+    assert renewed == {(model, weekend) for model in models for weekend in (monaco, after_it)}
+    learning = {link[:2]: link[3:5] for link in after[links] if link[2] == "ewc"}
+    for model in models:
+        (first, _), (second, on_first), (_, on_second) = (
+            learning[model, weekend] for weekend in ("2026-canada", monaco, after_it))
+        assert (on_first, on_second) == (first, second)
 
-    # Whoever made an order of Monaco, and whenever: it is still there, and judged by the sheet as it is now.
-    assert {row[:4] for row in before[outcomes]} <= {row[:4] for row in after[outcomes]}
-    assert season.rows("""
-        SELECT p.* FROM ranking.predictions p JOIN race.current_results r USING (weekend, driver)
-        WHERE p.weekend = '2026-monaco' AND started
-          AND (actual_position IS DISTINCT FROM official_order
-               OR exact_match IS DISTINCT FROM (predicted_position = official_order))""") == []
-    places = {row[:4]: row[4] for row in after[outcomes]}
-    swapped = [(row[4], places[row[:4]]) for row in before[outcomes] if row[4] != places[row[:4]]]
-    orders = {row[1:4] for row in before[outcomes]}
-    assert sorted(swapped) == [(1, 2)] * len(orders) + [(2, 1)] * len(orders)
+    # Whoever made an order, and whenever: it is still there, and judged by the sheet as it is now.
+    amended = {(*order, {1: 2, 2: 1}.get(place, place)) for *order, place, _ in before[orders]}
+    assert amended <= {row[:-1] for row in after[orders]}
+    assert {row[-1] for row in after[orders]} == {True}
 
-    # Each predictor was judged by the old sheet in Monaco, and those that learn were taught by it.
+    # Each predictor had been judged by the old sheet in Monaco, and those that learn were taught by it.
     assert [row[:3] for row in after[races]] == [row[:3] for row in before[races]]
     changed = {row[:2] for row in set(after[races]) - set(before[races])}
-    assert changed >= {("2026-monaco", name) for name in ("grid", "champion", "champion_ewc")}
-    assert ("2026-barcelona-catalunya", "champion_ewc") in changed
-    assert not {weekend for weekend, _ in changed} & {"2026-canada"}
+    assert changed >= {(monaco, "grid"), (monaco, "champion"), (monaco, "champion_ewc"), (after_it, "champion_ewc")}
+    assert {weekend for weekend, _ in changed} == {monaco, after_it}
+
+    assert season.run(season.tick(), whole=True)
+    assert season.rows(f"SELECT DISTINCT weekend, stage FROM ranking.predictions WHERE weekend <> '{monaco}'") == [
+        ("2026-austria", "entry")]
+    assert season.tick() is None
 
 
 def test_a_job_that_runs_unattended_does_without_timing_and_a_person_is_told(season):

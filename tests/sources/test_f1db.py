@@ -17,6 +17,7 @@ import pandas as pd
 import pytest
 
 from f1_pipelines.identity.weekends import known_weekends, season_weekends, weekend, write_refreshed
+from f1_pipelines.sources import f1db_download
 from f1_pipelines.sources.base import SourceError, SourceUnavailable
 from f1_pipelines.sources.choose import open_source
 from f1_pipelines.sources.classification import started
@@ -462,6 +463,14 @@ def test_who_is_in_a_hurry_without_a_copy_is_told_that_it_is_under_way(page, f1d
         for told in ("is still being downloaded", "is being downloaded from .* since"):
             with pytest.raises(SourceUnavailable, match=told):
                 latest_release(url, tmp_path / "kept", hurry_s=0.2)
+
+
+def test_a_download_that_goes_on_for_ever_is_given_up(page, tmp_path, monkeypatch):
+    monkeypatch.setattr(f1db_download, "_MOST_S", 0.0)
+    answers, url = page
+    answers.append((200, bytes(100_000)))
+    with pytest.raises(SourceUnavailable, match=r"sent 4,096 bytes in 0 s and no end; try again later"):
+        latest_release(url, tmp_path)
 
 
 def test_without_network_and_without_a_copy_one_sentence_says_so(tmp_path):

@@ -69,9 +69,7 @@ class Continual:
         earlier, version, _ = self._before(int(race["season"].iloc[0]))
         [stage] = race["stage"].unique()
         if (version, stage) not in self._places:
-            trained = self._learnt[version,].trained
-            fitted = trained.places is not None and stage in trained.places.weights
-            self._places[version, stage] = (trained if fitted else with_places(trained, earlier, [stage])).places
+            self._places[version, stage] = with_places(self._learnt[version,].trained, earlier, [stage]).places
         return draw(self._places[version, stage], race, known.trained.scores(race), name)
 
     def pretrained_before(self, season: int) -> Known:
