@@ -143,6 +143,7 @@ def test_whatever_a_model_wrote_is_drawn_as_text(command, tmp_path):
     race = play("dry_strategy_sprint", 3, "stay_out")
     decisions = [{**race.decisions[0], "command": command, "error": f"unknown command {command!r}", "reason": ""}]
     save_race(replace(race, decisions=decisions), tmp_path / "race.png")
+    assert (tmp_path / "race.png").read_bytes().startswith(b"\x89PNG")
 
 
 @pytest.mark.parametrize(("name", "told"), [
