@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy, deepcopy
 from dataclasses import dataclass
 from typing import Any
 
@@ -102,6 +103,12 @@ class RaceEnvironment:
         self._history, self._wall, self._told, self._score = [self._state], Wall(), 0.0, None
         self._notes = Notes()
         return self._observe()
+
+    def fork(self) -> RaceEnvironment:
+        """The same race from here on, driven apart: same state, same noise, its own calls. A few microseconds."""
+        twin = copy(self)
+        twin._history, twin._wall, twin._notes = list(self._history), deepcopy(self._wall), self._notes.copy()
+        return twin
 
     def step(self, command: str | Command) -> Step:
         """Call the coming lap.

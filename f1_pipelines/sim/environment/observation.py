@@ -65,6 +65,7 @@ class Observation:
     closures: tuple[Closure, ...]  # what may close the track
     rain_chance: float
     offsets_s: tuple[float, ...]  # of the slicks against a medium, as in the briefing
+    lasts_laps: tuple[float, ...]  # usual life of new slicks in this race, as in the briefing
     briefing: str
     answer: str = ""
     facts: dict[str, Any] = field(default_factory=dict)
@@ -77,6 +78,12 @@ class Observation:
     def own(self) -> CarSeen:
         """Our car."""
         return next(car for car in self.cars if car.number == self.number)
+
+    @property
+    def set_left_laps(self) -> float | None:
+        """Usual life of our compound less the age of our set; None on rain tyres, whose life depends on the water."""
+        tyre = COMPOUNDS.index(self.own.compound)
+        return self.lasts_laps[tyre] - self.own.age_laps if tyre < len(self.lasts_laps) else None
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -114,5 +121,6 @@ def observe(scenario: Scenario, race: Race, state: RaceState, wall: Wall, answer
         heat_c=scenario.heat_c, rule=scenario.rule, rival=scenario.rival,
         closures=scenario.closures, rain_chance=scenario.rain_chance,
         offsets_s=tuple(round(x, 1) for x in scenario.circuit.compound_offset_s[:3]),
+        lasts_laps=tuple(round(x / scenario.wear_scale, 1) for x in scenario.circuit.cliff_laps[:3]),
         briefing=briefing_of(scenario), answer=answer, facts=facts or {}, notes=notes, done=over,
         weekend=scenario.weekend)

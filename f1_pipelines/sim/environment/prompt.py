@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 MAX_TOKENS = 220
 SMALL_FIELD, AROUND = 6, 4  # cars with a line each; of a larger field so many, and the leader
+PROMPT_VERSION = 2  # raised by every change of the text: a model trained on another text can not read this one
 _ZERO = re.compile(r"\b0\.")
 _PIECE = re.compile(r"[A-Za-z]+|\d| (?=\d)|[^\sA-Za-z\d]|\n")
 
@@ -27,7 +28,7 @@ def briefing_of(scenario: Scenario) -> str:
     life = [c.cliff_laps[k] / scenario.wear_scale for k in (SOFT, MEDIUM, HARD)]
     offsets = [f"{name} {c.compound_offset_s[k]:+.1f}" for k, name in ((SOFT, "soft"), (HARD, "hard"))]
     lasts = f"Tyres last {life[0]:.0f}, {life[1]:.0f}, {life[2]:.0f};" if scenario.weekend else \
-        f"Wear x{scenario.wear_scale}, medium lasts {life[1]:.0f};"
+        f"Wear x{scenario.wear_scale}, tyres last {life[0]:.0f}, {life[1]:.0f}, {life[2]:.0f};"
     stops = [f"Stop {c.stop_loss_green_s:.0f} s"]
     for closure in scenario.closures:
         loss_s = c.stop_loss_sc_s if closure.kind == "sc" else c.stop_loss_vsc_s
@@ -57,8 +58,11 @@ def text_of(o: Observation) -> str:
     track = "" if abs(o.heat_c) < 10 else ", hot track" if o.heat_c > 0 else ", cold track"
     status = o.status.upper() + (f" lap {o.status_laps}" if o.status != "green" else "")
     used = f", used {' '.join(o.used)}" if len(o.used) < 3 else ""  # with three the rule is kept, and all it is for
+    # Sums that everybody can do, done: laps to go, and what is left of the usual life of our set.
+    sums = "" if o.weekend else f", {o.laps - o.lap + 1} to go"
+    sums += f", set good for {o.set_left_laps:.0f}" if o.set_left_laps is not None else ""
     lines = [f"{o.family} {o.circuit} lap {o.lap}/{o.laps} {status}, {water}{track}", o.briefing,
-             f"We {o.number} P{o.position}, {manner}{temp}{used}"]
+             f"We {o.number} P{o.position}{sums}, {manner}{temp}{used}"]
     shown = shown_cars(o)
     lines += [_line_of(car, o) for car in shown]
     if len(shown) < len(o.cars):
@@ -66,7 +70,10 @@ def text_of(o: Observation) -> str:
     noted = bool(o.facts and o.notes) and o.notes[-1].startswith(f"L{o.lap - (not o.done)} ")
     if o.answer and not noted:  # the notes say it in fewer words
         lines.append("> " + short(o.answer))
-    return _with_notes("\n".join(lines), o.notes)
+    text = "\n".join(lines)
+    if token_bound(text) > MAX_TOKENS:
+        text = text.replace(sums, "", 1)
+    return _with_notes(text, o.notes)
 
 
 def token_bound(text: str) -> float:

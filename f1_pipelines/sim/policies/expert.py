@@ -7,7 +7,7 @@ driving.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -41,6 +41,7 @@ class Plans:
     next_lap: int  # lap of the next stop in most futures, 0 for none
     next_for: int  # its compound
     sure: float  # share of the futures that have this stop
+    costs_s: dict[str, float]  # of stopping now for each compound, and of waiting
 
 
 class Expert:
@@ -63,17 +64,23 @@ class Expert:
         self._told_stop: tuple[int, int] | None = None
         self._asked: dict[str, int] = {}
 
-    def decide(self, o: Observation) -> Decision:
-        """The call of the coming lap."""
+    def see(self, o: Observation) -> None:
+        """Take in a lap that somebody else calls."""
         self._belief.see(o, self._last)
         self._last = o
+
+    def decide(self, o: Observation) -> Decision:
+        """The call of the coming lap."""
+        self.see(o)
         rng = np.random.default_rng(digest("expert", o.family, o.circuit, o.number, o.lap, *(c.gap_s for c in o.cars)))
         futures = sample(o, self._belief, self._count, rng)
         best = self._stops(o, futures)
+        self._costs_s = dict(best.costs_s)
         decision = self._call(o, futures, best)
         if decision.command.verb in ("REQUEST_FORECAST", "INSPECT_FUEL_MARGIN", "INSPECT_TYRE_DEGRADATION"):
             self._asked[decision.command.verb] = o.lap
-        return decision
+        least = min(self._costs_s.values(), default=0.0)
+        return replace(decision, costs_s={name: cost - least for name, cost in self._costs_s.items()})
 
     def _call(self, o: Observation, futures: Futures, best: Plans) -> Decision:
         """Choose among what competes for the lap."""
@@ -128,7 +135,10 @@ class Expert:
         values, counts = np.unique(stops, return_counts=True)
         often = int(values[counts.argmax()])
         lap, compound = (often + 1) // 8, (often + 1) % 8 - 1
-        return Plans(candidates[top], int(now[top]), wait, lap, compound, float(counts.max() / len(stops)))
+        costs = {str(Command("PIT_NOW", COMPOUNDS[tyre])): float(mean[now == tyre].min()) for tyre in {*now[now >= 0]}}
+        if len(waiting):
+            costs[str(STAY)] = float(waiting.min())
+        return Plans(candidates[top], int(now[top]), wait, lap, compound, float(counts.max() / len(stops)), costs)
 
     def _stop(self, o: Observation, best: Plans) -> Decision:
         name = COMPOUNDS[best.now]
@@ -150,6 +160,11 @@ class Expert:
         command = options[top][1]
         carrying_on = min(cost for cost, (_, other) in zip(costs, options, strict=True) if other is None)
         gain = float(carrying_on - costs[top])
+        staying = self._costs_s.get(str(STAY), 0.0)
+        for cost, (_, other) in zip(costs, options, strict=True):
+            if other is not None:
+                told = staying + float(cost - carrying_on)
+                self._costs_s[str(other)] = min(told, self._costs_s.get(str(other), told))
         return gain, command, f"{command}: {gain:.1f} s better than carrying on in the sampled futures."
 
     # Questions --------------------------------------------------------------------------------------------------
