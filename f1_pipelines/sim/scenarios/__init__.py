@@ -14,6 +14,7 @@ from f1_pipelines.sim.scenarios.scenario import (
     ENV_VERSION,
     MAX_SEED,
     BadScenario,
+    Field,
     Scenario,
     make_scenario,
     seeds_of,
@@ -22,6 +23,6 @@ from f1_pipelines.sim.scenarios.scenario import (
 
 __all__ = [
     "CHARACTERS", "ENV_VERSION", "FAMILIES", "GRAND_PRIX", "MAX_SEED", "SPLITS", "UNSEEN_FAMILY", "BadScenario",
-    "Entry", "GrandPrix", "Plans", "Scenario", "UnknownFamily", "family_of", "make_grand_prix", "make_scenario",
-    "plans_of", "repeated", "seeds_of", "setup_of", "split_of", "with_other_luck", "without_luck",
+    "Entry", "Field", "GrandPrix", "Plans", "Scenario", "UnknownFamily", "family_of", "make_grand_prix",
+    "make_scenario", "plans_of", "repeated", "seeds_of", "setup_of", "split_of", "with_other_luck", "without_luck",
 ]

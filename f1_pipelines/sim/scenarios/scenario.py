@@ -6,7 +6,7 @@ split or an error, never another seed.
 """
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 
@@ -34,6 +34,22 @@ SCRATCH = 0.3  # x the hazards of a Grand Prix: a sprint decided by a broken eng
 MAX_LAPS = 15
 FIRST_CORNER, BAD_LUCK = 0.05, 6e-4  # chances of an accident (or of debris) in a lap that careful driving never reaches
 PACE_ERROR_S = 0.10  # sd of the practice pace that everybody knows
+
+
+@dataclass(frozen=True)
+class Field:
+    """Who else may be on the grid: pace of five opponents against ours [s/lap], quickest first; numbers to draw from.
+
+    A sprint has the one below unless it is given another, of a stored weekend for example.
+    """
+
+    gaps_s: tuple[float, ...] = (-0.40, -0.18, 0.02, 0.20, 0.42)
+    numbers: tuple[int, ...] = (1, 4, 10, 11, 14, 16, 18, 22, 23, 44, 55, 63, 81)
+
+    def __post_init__(self) -> None:
+        if len(self.gaps_s) != CARS - 1 or len(set(self.numbers)) < CARS:
+            raise BadScenario(f"a field has {CARS - 1} gaps and at least {CARS} numbers; got {len(self.gaps_s)} and "
+                              f"{len(set(self.numbers))}.")
 
 
 class BadScenario(ValueError):
@@ -142,7 +158,7 @@ def check_seed(seed: object) -> int:
 
 
 def make_scenario(family: str, seed: int, split: str | None = None, circuit: str | None = None,
-                  circuits: Mapping[str, CircuitParameters] | None = None) -> Scenario:
+                  circuits: Mapping[str, CircuitParameters] | None = None, field: Field | None = None) -> Scenario:
     """The sprint of that family and seed.
 
     Args:
@@ -151,6 +167,7 @@ def make_scenario(family: str, seed: int, split: str | None = None, circuit: str
         split: Checked, if given: the seed must belong to it.
         circuit: Another circuit than the seed's; the scenario is then of no split (`chosen_circuit`).
         circuits: Parameters of circuits, fitted ones for example; where a circuit is not in it, its embedded prior.
+        field: Who else is on the grid.
 
     Raises:
         UnknownFamily, BadScenario: What came and what is valid.
@@ -168,11 +185,12 @@ def make_scenario(family: str, seed: int, split: str | None = None, circuit: str
     unseen = dice.chance(0.2) if family == UNSEEN_FAMILY else belongs == "unseen_circuit"
     place = dice.pick(kind.unseen_circuits if unseen else kind.circuits)
     place = circuit or place
-    scenario = _draw(kind, seed, belongs, (circuits or {}).get(place) or circuit_prior(place), dice)
+    scenario = _draw(kind, seed, belongs, (circuits or {}).get(place) or circuit_prior(place), dice, field or Field())
     return scenario if circuit is None else replace(scenario, split="chosen_circuit")
 
 
-def _draw(kind: Family, seed: int, split: str, base: CircuitParameters, dice: Dice) -> Scenario:
+def _draw(kind: Family, seed: int, split: str, base: CircuitParameters, dice: Dice,
+          field: Field) -> Scenario:
     laps = dice.whole(*kind.laps)
     soft, hard = min(-0.35 + dice.bell(0.22), 0.0), 0.22 + dice.bell(0.15)  # physics 1: race sd .3 s around less
     base = replace(base, compound_offset_s=(round(soft, 2), 0.0, round(hard, 2), 0.0, 0.0))
@@ -184,8 +202,8 @@ def _draw(kind: Family, seed: int, split: str, base: CircuitParameters, dice: Di
         else round(dice.uniform(-4, 4))
     forecast, shower = draw_weather(dice, kind.rain, laps, laps)
     status = draw_status(dice, kind, laps)
-    pace, grid = _field(dice)
-    numbers = tuple(dice.shuffled((1, 4, 10, 11, 14, 16, 18, 22, 23, 44, 55, 63, 81))[:CARS])
+    pace, grid = _pace_and_grid(dice, field.gaps_s)
+    numbers = tuple(dice.shuffled(field.numbers)[:CARS])
     compound = np.array([dice.pick((SOFT, MEDIUM, MEDIUM, HARD)) for _ in range(CARS)])
     age = np.array([dice.whole(0, 2) for _ in range(CARS)])
     fuel = np.array([dice.uniform(*kind.fuel_laps)] + [0.45] * (CARS - 1))
@@ -214,9 +232,9 @@ def lasting_seed(number: int, laps: int, *parts: object) -> int:
     return key
 
 
-def _field(dice: Dice) -> tuple[np.ndarray, np.ndarray]:
+def _pace_and_grid(dice: Dice, gaps_s: Sequence[float]) -> tuple[np.ndarray, np.ndarray]:
     """Pace [s/lap] and grid of six cars; ours is one of the middle and neither first nor last on the grid."""
-    pace = np.array([dice.bell(0.12)] + dice.shuffled([-0.40, -0.18, 0.02, 0.20, 0.42]))
+    pace = np.array([dice.bell(0.12)] + dice.shuffled(gaps_s))
     pace[1:] += [dice.bell(0.08) for _ in range(CARS - 1)]
     order = (pace + np.array([dice.bell(0.15) for _ in range(CARS)])).argsort(kind="stable").tolist()
     slot = min(max(order.index(EGO) + 1, 2), CARS - 1)

@@ -1,0 +1,1 @@
+"""The race engineer: a language model that learns to call races in the simulator."""

