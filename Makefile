@@ -24,17 +24,18 @@ export GOMP_SPINCOUNT = 0
 WORKERS ?= 2
 READY := $(VENV)/.ready
 
-.PHONY: help setup demo test dev bench lint clean free-pools
+.PHONY: help setup demo test dev serve bench lint clean free-pools
 
 help:  ## Show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 setup: $(READY) $(DAGSTER_HOME)/dagster.yaml  ## Install the locked versions into .venv
 
-$(READY): requirements.lock pyproject.toml
+$(READY): requirements.lock requirements.no-deps.lock pyproject.toml
 	@command -v $(PYTHON) >/dev/null || { echo "Python 3.11 is needed: set PYTHON=/path/to/python3.11"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements.lock
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps -r requirements.no-deps.lock
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
@@ -57,6 +58,9 @@ test: setup  ## Run the tests
 
 dev: setup  ## Open the Dagster UI on http://127.0.0.1:3000
 	env --default-signal=INT,TERM $(BIN)/dagster dev -h 127.0.0.1 -p 3000
+
+serve: setup  ## Open the pit wall on http://127.0.0.1:8000: pages, environment server, predictions
+	$(BIN)/f1 serve
 
 bench: setup  ## Print the benchmark tables
 	$(BIN)/python -m benchmarks

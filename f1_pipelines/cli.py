@@ -1,4 +1,4 @@
-"""The command `f1`: ask the warehouse, predict a weekend, play a race, run the demo, look after the installation."""
+"""The command `f1`: ask the warehouse, predict a weekend, play a race, serve, look after the installation."""
 from __future__ import annotations
 
 import json
@@ -151,6 +151,16 @@ def demo() -> None:
     from f1_pipelines.demo import run
 
     run()
+
+
+@cli.command()
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option("--port", default=8000, show_default=True, type=click.IntRange(1, 65535))
+def serve(host: str, port: int) -> None:
+    """Open the pit wall on the web: pages, environment server, live simulator, predictions."""
+    from f1_pipelines.serve.run import run
+
+    run(host, port)
 
 
 @cli.command()

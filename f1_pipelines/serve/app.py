@@ -1,0 +1,31 @@
+"""The web server: `create_app(serve_settings())` is one FastAPI application with everything that `f1 serve` serves."""
+from __future__ import annotations
+
+from fastapi import FastAPI
+
+from f1_pipelines.serve import episodes, live, operations, predictions
+from f1_pipelines.serve.errors import answer_errors
+from f1_pipelines.serve.guard import guarded
+from f1_pipelines.serve.settings import ServeSettings
+from f1_pipelines.serve.sockets import add_openenv
+
+
+def create_app(settings: ServeSettings, pages: bool = True) -> FastAPI:
+    """The application: environment server, simulator, predictions, operations, pages.
+
+    Args:
+        pages: Without them there may be several applications in a process; NiceGUI holds only one.
+    """
+    # No /docs: its page loads scripts from elsewhere. /openapi.json is served.
+    app = FastAPI(title="F1 pit wall", version="1.0.0", description="Race engineer's environment, live simulator, "
+                  "predictions and operations.", docs_url=None, redoc_url=None)
+    answer_errors(app)
+    add_openenv(app, settings)
+    for part in (episodes, live, predictions, operations):
+        app.include_router(part.router(settings))
+    if pages:
+        from f1_pipelines.serve.pages.mount import mount_pages
+
+        mount_pages(app, settings)
+    guarded(app, settings)
+    return app

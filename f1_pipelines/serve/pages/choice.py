@@ -1,0 +1,95 @@
+"""Which race is looked at, and who calls it: the form above the live simulator."""
+from __future__ import annotations
+
+import secrets
+
+from nicegui import ui
+
+from f1_pipelines.serve.policies import offers
+from f1_pipelines.serve.predictions import driver_name
+from f1_pipelines.serve.published import NoWarehouse, published
+from f1_pipelines.serve.starts import BY_HAND, RaceAsked
+from f1_pipelines.sim.scenarios import FAMILIES, GRAND_PRIX, MAX_SEED
+
+OWN = ""
+FIRST = {"family": "weather_roulette", "seed": 7, "policy": "expert"}
+_SAID = {"scripted": "scripted", "oracle": "knows the future", "language model": "language model"}
+
+
+class ChoiceForm:
+    """Selects for family, circuit, seed and policy; of a Grand Prix for weekend and driver instead of the circuit."""
+
+    def __init__(self, asked: dict[str, str]):
+        """`asked`: what the address of the page says: family, seed, circuit, weekend, car, policy."""
+        family = asked.get("family") if asked.get("family") in (*FAMILIES, GRAND_PRIX) else FIRST["family"]
+        seed = int(asked["seed"]) if str(asked.get("seed", "")).isdigit() else FIRST["seed"]
+        known = {BY_HAND: "you (call it yourself)"} | {
+            offer.name: f"{offer.name} ({_SAID[offer.kind]})" for offer in offers()}
+        policy = asked.get("policy") if asked.get("policy") in known else FIRST["policy"]
+        self.family = ui.select([*FAMILIES, GRAND_PRIX], value=family, label="Family",
+                                on_change=lambda: self.where.refresh()).classes("min-w-52 grow").props(
+            "data-mark=family")
+        self._asked = asked
+        self.where()
+        self.seed = ui.number("Seed", value=seed, min=0, max=MAX_SEED, precision=0).classes("w-24").props(
+            "data-mark=seed")
+        ui.button(icon="casino", on_click=self._roll).props('flat round aria-label="Another seed"')
+        self.policy = ui.select(known, value=policy, label="On the pit wall").classes("min-w-48 grow").props(
+            "data-mark=policy")
+
+    @ui.refreshable_method
+    def where(self) -> None:
+        """The circuit of a sprint, or weekend and driver of a Grand Prix."""
+        self.circuit = self.weekend = self.driver = None
+        if self.family.value != GRAND_PRIX:
+            family = FAMILIES[self.family.value]
+            circuits = {OWN: "the seed's own"} | {key: key for key in sorted((*family.circuits,
+                                                                              *family.unseen_circuits))}
+            asked = self._asked.get("circuit", OWN)
+            self.circuit = ui.select(circuits, value=asked if asked in circuits else OWN, label="Circuit").classes(
+                "min-w-36 grow").props("data-mark=circuit")
+            return
+        keys = _weekends_with_grid()
+        asked = self._asked.get("weekend")
+        self.weekend = ui.select(keys, value=asked if asked in keys else (keys[0] if keys else None), label="Weekend",
+                                 with_input=True, on_change=self._drivers).classes("min-w-40 grow").props(
+            "data-mark=weekend")
+        self.driver = ui.select({}, label="Whose pit wall").classes("min-w-40 grow").props("data-mark=driver")
+        self._drivers()
+
+    def asked(self) -> RaceAsked:
+        """The race that is chosen now."""
+        return RaceAsked(family=self.family.value, seed=int(self.seed.value or 0),
+                         circuit=(self.circuit.value or None) if self.circuit else None,
+                         weekend=self.weekend.value if self.weekend else None,
+                         car=self.driver.value if self.driver else None)
+
+    def _drivers(self) -> None:
+        names = _starters(self.weekend.value) if self.weekend.value else {}
+        asked = self._asked.get("car")
+        self.driver.set_options(names, value=asked if asked in names else next(iter(names), None))
+
+    def _roll(self) -> None:
+        self.seed.value = secrets.randbelow(10_000)
+
+
+def _weekends_with_grid() -> list[str]:
+    """The newest first; none without a warehouse."""
+    try:
+        with published() as connection:
+            return [key for (key,) in connection.execute(
+                "SELECT weekend FROM race.calendar WHERE weekend IN (SELECT weekend FROM race.grid "
+                "WHERE session = 'race') ORDER BY race_start DESC").fetchall()]
+    except NoWarehouse:
+        return []
+
+
+def _starters(weekend: str) -> dict[str, str]:
+    """Names by driver id, in the order of the grid."""
+    try:
+        with published() as connection:
+            rows = connection.execute("SELECT driver FROM race.grid WHERE weekend = ? AND session = 'race' AND "
+                                      "grid_position IS NOT NULL ORDER BY grid_position", [weekend]).fetchall()
+    except NoWarehouse:
+        return {}
+    return {driver: driver_name(driver) for (driver,) in rows}

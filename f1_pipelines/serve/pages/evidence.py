@@ -1,0 +1,146 @@
+"""The training evidence: how models learnt and how far they came, as tables, curves and pictures to take along."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+import pandas as pd
+from nicegui import run, ui
+
+from f1_pipelines.serve.pages.curves import curves, intervals
+from f1_pipelines.serve.pages.frame import PATIENCE_S, card, frame, notices, of_the_warehouse
+from f1_pipelines.serve.published import NoWarehouse, published
+from f1_pipelines.settings import settings
+
+MOST_ROWS = 400  # on the page; the file has all rows and columns
+_ENGINEERS = "sft_dataset,sft_engineer,grpo_engineer"
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A table of the warehouse: which columns the page has room for, in which order, and what to materialize for it."""
+
+    heading: str
+    table: str
+    columns: tuple[str, ...]
+    order_by: str
+    assets: str
+
+
+TABLES = (
+    Shown("Race engineers: leaderboard", "strategy.leaderboard",
+          ("policy", "variant", "family", "n", "mean", "low", "high", "gap_closed", "regret", "parse_failures",
+           "checkpoint"), "variant, family, mean DESC", "strategy_evaluation"),
+    Shown("Race engineers: checkpoints", "strategy.engineers",
+          ("checkpoint", "stage", "profile", "parent", "n_turns", "n_parameters", "device", "seconds", "promoted",
+           "made_at"), "made_at DESC", _ENGINEERS),
+    Shown("Rankers: means over races, with the 95 % interval against grid order", "ranking.evaluation_summary",
+          ("protocol", "population", "predictor", "n_races", "spearman", "delta_spearman", "delta_low", "delta_high",
+           "top1", "podium_overlap", "mae_positions", "log_loss_win"), "protocol, population DESC, spearman DESC",
+          "ranking_evaluation"),
+    Shown("Rankers: what each race taught", "ranking.updates",
+          ("weekend", "model", "checkpoint", "method", "n_races", "spearman_before", "spearman_after", "spearman_grid",
+           "old_season_before", "old_season_after", "seconds"), "model, created_at, rowid",
+          "ewc_ranker --partition WEEKEND"),
+    Shown("Simulator: races driven again", "sim.validation_summary",
+          ("method", "races", "n_races", "spearman", "places_off", "winner_right", "lap_mae_s", "stop_error_s"),
+          "method, races", "simulator_validation"),
+)
+
+
+def register() -> None:
+    """Make the page known."""
+
+    @ui.page("/evidence", response_timeout=PATIENCE_S)
+    async def evidence() -> None:
+        with frame("/evidence", "Training evidence"):
+            notices(of_the_warehouse())
+            await _curves()
+            await _pictures()
+            for shown in TABLES:
+                with card(shown.heading):
+                    _table(shown, await run.io_bound(_rows, f"SELECT * FROM {shown.table} ORDER BY {shown.order_by}"))
+
+
+async def _curves() -> None:
+    rows = await run.io_bound(_rows, "SELECT run, stage, step, metric, value FROM strategy.training_curve "
+                                     "WHERE value IS NOT NULL ORDER BY stage, run, metric, step")
+    with card("Race engineers: training curves"):
+        if rows is None or rows.empty:
+            _not_yet("strategy.training_curve", _ENGINEERS)
+            return
+        with ui.grid().classes("w-full gap-3 grid-cols-1 lg:grid-cols-2"):
+            for (stage, metric), points in rows.groupby(["stage", "metric"], sort=False):
+                ui.echart(curves(f"{stage}: {metric}", points)).classes("w-full h-56")
+        _download("strategy.training_curve", rows)
+    board = await run.io_bound(_rows, "SELECT policy, family, mean, low, high, n FROM strategy.leaderboard "
+                                      "WHERE family = 'all' AND variant = 'plain' ORDER BY mean")
+    if board is not None and len(board):
+        with card("Race engineers: mean score on held-out seeds, all families, with 95 % intervals"):
+            ui.echart(intervals(board)).classes("w-full").style(f"height: {60 + 26 * len(board)}px").props(
+                "data-mark=intervals")
+
+
+async def _pictures() -> None:
+    found = await run.io_bound(pictures)
+    with card("Pictures"):
+        if not found:
+            _not_yet("pictures", "training_evidence,race_story")
+            return
+        with ui.grid().classes("w-full gap-3 grid-cols-1 lg:grid-cols-2"):
+            for path in found:
+                with ui.column().classes("gap-1 min-w-0"):
+                    ui.image(path).classes("w-full rounded bg-white").props("data-mark=picture")
+                    ui.button(path.name, icon="download", on_click=lambda path=path: ui.download(path)).props(
+                        "flat dense no-caps")
+
+
+def pictures() -> list[Path]:
+    """The pictures that assets left beside the warehouse, the newest first."""
+    folder = settings().f1_warehouse.with_name("pictures")
+    return sorted(folder.rglob("*.png"), key=lambda path: (-path.stat().st_mtime, path.name))
+
+
+def _table(shown: Shown, rows: pd.DataFrame | None) -> None:
+    if rows is None or rows.empty:
+        _not_yet(shown.table, shown.assets)
+        return
+    said = rows[list(shown.columns)].head(MOST_ROWS).map(_said)
+    columns = [{"name": column, "label": column.replace("_", " "), "field": column, "sortable": True,
+                "align": "right" if pd.api.types.is_numeric_dtype(rows[column]) else "left"} for column in said]
+    ui.table(rows=[{"id": at, **row} for at, row in enumerate(said.to_dict("records"))], columns=columns,
+             pagination={"rowsPerPage": 12}).props(f"dense flat data-mark={shown.table}").classes("w-full pw-figures")
+    _download(shown.table, rows)
+
+
+def _download(name: str, rows: pd.DataFrame) -> None:
+    file = f"{name}.csv"
+    ui.button(f"{file}, {len(rows)} rows", icon="download", on_click=lambda: ui.download.content(
+        rows.to_csv(index=False), file, "text/csv")).props(f"flat dense no-caps data-mark=download-{name}")
+
+
+def _not_yet(name: str, assets: str) -> None:
+    with ui.row().classes("items-center gap-2"):
+        ui.icon("hourglass_empty")
+        ui.label(f"{name}: not there yet. It comes with").classes("text-sm").props("data-mark=not-yet")
+        ui.label(f"dagster asset materialize -m f1_pipelines.definitions --select {assets}").classes(
+            "font-mono text-xs select-all rounded bg-gray-500/15 px-2 py-1 break-all")
+
+
+def _rows(query: str) -> pd.DataFrame | None:
+    """What the published warehouse answers; None where it has no such table, or is not there."""
+    try:
+        with published() as connection:
+            return connection.execute(query).df()
+    except (NoWarehouse, duckdb.CatalogException, duckdb.BinderException):
+        return None
+
+
+def _said(value: object) -> object:
+    """A cell as text: three decimals, an instant to the minute, nothing for what is missing."""
+    if isinstance(value, float):
+        return "" if pd.isna(value) else f"{value:.3f}"
+    if isinstance(value, pd.Timestamp):
+        return f"{value:%Y-%m-%d %H:%M}"
+    return "" if value is None or value is pd.NaT else str(value)[:80]

@@ -1,0 +1,137 @@
+"""The predictions: who finishes where, how likely, and for past races what came of it."""
+from __future__ import annotations
+
+from fastapi import Request
+from nicegui import run, ui
+
+from f1_pipelines.serve.orders import NotKnown, next_key, predicted_order, season_hits
+from f1_pipelines.serve.pages.frame import PATIENCE_S, card, frame, notices, of_the_warehouse
+from f1_pipelines.serve.pages.lines import chances, hits_by_race
+from f1_pipelines.serve.predictions import Prediction, constructor_name, prediction_of, weekends_of
+from f1_pipelines.serve.published import NoWarehouse, published
+from f1_pipelines.serve.replies import WeekendRow
+from f1_pipelines.tables.features import STAGES
+
+LATEST = "the last one reached"
+_NOT_ON_PHONES = "gt-xs"
+_COLUMNS = [
+    {"name": "place", "label": "P", "field": "predicted_position", "align": "right"},
+    {"name": "name", "label": "driver", "field": "name", "align": "left"},
+    {"name": "team", "label": "constructor", "field": "team", "align": "left", "classes": _NOT_ON_PHONES,
+     "headerClasses": _NOT_ON_PHONES},
+    *({"name": name, "label": name[2:], "field": name, "align": "right"} for name in ("p_win", "p_podium", "p_points")),
+    {"name": "expected", "label": "expected", "field": "expected", "align": "right"},
+    {"name": "actual", "label": "actual", "field": "actual", "align": "right"},
+]
+_CHANCE = """<q-td :props="props"><div class="row items-center no-wrap justify-end">
+<q-linear-progress :value="props.value" size="6px" class="q-mr-sm gt-xs" style="width: 4rem"></q-linear-progress>
+<span style="min-width: 3em">{{ (props.value * 100).toFixed(1) }} %</span></div></q-td>"""
+_HIT = """<q-td :props="props">{{ props.value }}<q-icon v-if="props.row.hit" name="check_circle" color="positive"
+class="q-ml-xs"></q-icon></q-td>"""
+
+
+def register() -> None:
+    """Make the page known."""
+
+    @ui.page("/predict", response_timeout=PATIENCE_S)
+    async def predict(request: Request) -> None:
+        with frame("/predict", "Predict"):
+            try:
+                rows, upcoming = await run.io_bound(_weekends)
+            except NoWarehouse:
+                notices(of_the_warehouse())
+                return
+            await PredictPage(rows, request.query_params.get("weekend") or upcoming).show()
+
+
+class PredictPage:
+    """One open page."""
+
+    def __init__(self, rows: list[WeekendRow], key: str | None):
+        self._rows = {row.weekend: row for row in rows}
+        first = key if key in self._rows else next(reversed(self._rows), None)
+        seasons = sorted({row.season for row in rows}, reverse=True)
+        with ui.card().classes("w-full p-3"), ui.row().classes("w-full items-end gap-2"):
+            self.season = ui.select(seasons, value=self._rows[first].season if first else None, label="Season",
+                                    on_change=self._to_season).classes("w-24").props("data-mark=season")
+            self.weekend = ui.select(self._of_season(), value=first, label="Weekend", on_change=self.show).classes(
+                "min-w-64 grow").props("data-mark=weekend")
+            self.stage = ui.select([LATEST, *STAGES], value=LATEST, label="By what was known then",
+                                   on_change=self.show).classes("min-w-44 grow").props("data-mark=stage")
+        self._answer = ui.column().classes("w-full gap-3")
+
+    async def show(self) -> None:
+        """The prediction of what is chosen."""
+        if self.weekend.value is None:
+            return
+        stage = None if self.stage.value == LATEST else self.stage.value
+        self._answer.clear()
+        with self._answer:
+            try:
+                told, hits = await run.io_bound(_asked, self.weekend.value, stage, self.season.value)
+            except (NotKnown, NoWarehouse) as problem:
+                notices(of_the_warehouse())
+                ui.label(str(problem.args[0])).classes("text-base").props("data-mark=nothing")
+                return
+            _told(told, hits)
+
+    async def _to_season(self) -> None:
+        of_season = self._of_season()
+        with_prediction = [key for key in of_season if self._rows[key].stages]
+        self.weekend.set_options(of_season, value=(with_prediction or list(of_season))[-1])
+
+    def _of_season(self) -> dict[str, str]:
+        return {row.weekend: f"{row.round or '–'} {row.event} ({row.state})" for row in self._rows.values()
+                if row.season == self.season.value}
+
+
+def _told(told: Prediction, hits: list[dict[str, object]]) -> None:
+    notices(told.notices)
+    over = told.spearman is not None
+    with ui.card().classes("w-full p-3 gap-1"):
+        ui.label(f"{told.event} {told.race_start:%Y}").classes("text-h6").props("data-mark=event")
+        ui.label(f"{told.circuit}, race {told.race_start:%Y-%m-%d %H:%M} UTC").classes("text-sm")
+        ui.label(f"Model {told.model} ({told.kind or 'not stored any more'}, trained through "
+                 f"{told.trained_through or '?'}) · by what was known after: {told.stage} · "
+                 f"{'made' if told.stored else 'computed'} {told.made_at:%Y-%m-%d %H:%M} UTC").classes(
+            "text-caption opacity-80").props("data-mark=model")
+        if over:
+            ui.label(f"{told.exact_matches} of {len(told.ranking)} places hit exactly · rank correlation with the "
+                     f"result {told.spearman:.2f}").classes("text-base font-medium").props("data-mark=hits")
+    with ui.grid().classes("w-full gap-3 grid-cols-1 lg:grid-cols-12"):
+        with card("Ranked drivers", "lg:col-span-7 min-w-0"):
+            rows = [car.model_dump() | {
+                "team": constructor_name(car.constructor), "hit": bool(car.exact_match),
+                "expected": "" if car.expected_position is None else f"{car.expected_position:.1f}",
+                "actual": "" if car.actual_position is None else car.actual_position} for car in told.ranking]
+            has_chances = told.ranking[0].p_win is not None
+            columns = [column for column in _COLUMNS if (over or column["name"] != "actual")
+                       and (has_chances or not column["name"].startswith("p_"))]
+            table = ui.table(rows=rows, columns=columns, row_key="driver").props("dense flat hide-pagination").classes(
+                "w-full pw-figures").props("data-mark=ranking")
+            for name in ("p_win", "p_podium", "p_points"):
+                table.add_slot(f"body-cell-{name}", _CHANCE)
+            table.add_slot("body-cell-actual", _HIT)
+        with ui.column().classes("lg:col-span-5 gap-3 min-w-0"):
+            if has_chances:
+                with card("Chances of the first ten"):
+                    ui.echart(chances(told.ranking[:10])).classes("w-full h-80")
+            if hits:
+                with card("The season so far: places hit exactly, and rank correlation with the result"):
+                    ui.echart(hits_by_race(hits)).classes("w-full h-64")
+
+
+def _weekends() -> tuple[list[WeekendRow], str | None]:
+    """Every weekend that is loaded, and the next one."""
+    with published() as connection:
+        rows = weekends_of(connection)
+        try:
+            return rows, next_key(connection)
+        except NotKnown:
+            return rows, None
+
+
+def _asked(key: str, stage: str | None, season: int) -> tuple[Prediction, list[dict[str, object]]]:
+    with published() as connection:
+        hits = season_hits(connection, season, stage).to_dict("records")
+        return prediction_of(connection, predicted_order(connection, key, stage=stage)), hits
