@@ -146,11 +146,13 @@ def policies(n: int, skip: int, workers: int) -> None:
 
 
 @cli.command()
-def demo() -> None:
-    """Run the whole flow, then print the evaluation and the next prediction."""
+@click.option("--engineer", type=click.Choice(["demo", "toy", "none"]), default="demo", show_default=True,
+              help="Race engineer: trained in minutes, only just run, or left out.")
+def demo(engineer: str) -> None:
+    """Run the whole flow, then print the evaluation, the next prediction and the race engineers' leaderboard."""
     from f1_pipelines.demo import run
 
-    run()
+    run(engineer)
 
 
 @cli.command()

@@ -3,7 +3,11 @@ import dagster as dg
 
 from f1_pipelines.assets import (
     automation,
+    engineer,
+    engineer_checks,
     evaluation,
+    evidence,
+    examination,
     features,
     jobs,
     learning,
@@ -14,6 +18,7 @@ from f1_pipelines.assets import (
 )
 from f1_pipelines.resources.checkpoints import Checkpoints
 from f1_pipelines.resources.compute import Compute
+from f1_pipelines.resources.engineers import Engineers
 from f1_pipelines.resources.race_data import Clock, RaceData
 from f1_pipelines.resources.tracking import Tracking
 from f1_pipelines.resources.warehouse import Warehouse
@@ -22,10 +27,11 @@ from f1_pipelines.settings import settings
 _settings = settings()
 
 defs = dg.Definitions(
-    assets=dg.load_assets_from_modules([race_data, features, ranking, learning, predictions, evaluation, simulation]),
+    assets=dg.load_assets_from_modules([race_data, features, ranking, learning, predictions, evaluation, simulation,
+                                            engineer, examination, evidence]),
     asset_checks=[*race_data.race_data_checks, *features.feature_checks, *ranking.ranking_checks,
                   *learning.learning_checks, *predictions.prediction_checks, *evaluation.evaluation_checks,
-                  *simulation.simulation_checks],
+                  *simulation.simulation_checks, *engineer_checks.engineer_checks],
     jobs=[jobs.pre_race, jobs.post_race, jobs.next_prediction],
     sensors=[automation.weekend_sensor],
     resources={
@@ -39,6 +45,9 @@ defs = dg.Definitions(
         "clock": Clock(),
         "compute": Compute(),
         "checkpoints": Checkpoints(path=str(_settings.checkpoints_path)),
+        "engineers": Engineers(
+            profile=_settings.f1_profile, path=str(_settings.checkpoints_path / "engineers"),
+            pictures=str(_settings.pictures_path), weights=str(_settings.f1_weights) if _settings.f1_weights else ""),
         "tracking": Tracking(mlflow_tracking_uri=_settings.tracking_uri, folder=str(_settings.f1_warehouse.parent)),
     },
     # In one process: each step of its own would import Dagster again, 2-3 s a step.

@@ -1,13 +1,16 @@
 """`make demo`: the whole flow as a newcomer runs it, and what came out."""
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -18,13 +21,30 @@ from f1_pipelines.sources.choose import open_source
 from f1_pipelines.tables.race import RESULTS
 
 _TABLE = PROJECT_ROOT / "warehouse" / "queries" / "ranking_table.sql"
+_LEADERBOARD = PROJECT_ROOT / "warehouse" / "queries" / "leaderboard.sql"
+Sizes = dict[str, dict[str, Any]]
 FLOW = ("practice_results", "qualifying_results", "race_results", "race_laps", "ranking_features",
         "listnet_temperature", "pretrained_ranker", "ewc_ranker", "race_predictions", "ranking_evaluation",
         "circuit_fits", "simulator_validation")
 
 
-def run() -> None:
-    """Materialize the flow for what the source has, print the evaluation and the next prediction, say what to open.
+# The race engineer, as much of it as two cores do in ten minutes; the assets' own defaults are for the published table.
+DEMO_SIZE: Sizes = {"sft_dataset": {"races": 120}, "scripted_races": {"seeds": 40, "unseen_circuits": 8, "workers": 1},
+                    "strategy_evaluation": {"seeds": 30, "unseen_circuits": 8, "hint_races": 10}}
+# Enough to see that everything runs, not to learn anything.
+TOY_SIZE: Sizes = {"sft_dataset": {"races": 2, "validation_races": 1}, "sft_engineer": {"settings": {"epochs": 2.0}},
+                   "grpo_engineer": {"settings": {"steps": 1, "races": 1, "states": 2, "samples": 2}},
+                   "scripted_races": {"seeds": 1, "unseen_circuits": 1, "workers": 1},
+                   "strategy_evaluation": {"seeds": 1, "unseen_circuits": 1, "hint_races": 1, "workers": 1}}
+SIZES = {"demo": DEMO_SIZE, "toy": TOY_SIZE, "none": None}
+
+
+def run(engineer: str = "demo") -> None:
+    """Materialize the flow for what the source has, print the evaluation and the next prediction, train a race engineer
+    and print its leaderboard, say what to open.
+
+    Args:
+        engineer: How much of the race engineer, a key of `SIZES`.
 
     Raises:
         click.ClickException: A step failed; Dagster has printed which and why.
@@ -41,6 +61,13 @@ def run() -> None:
     _f1("query", "--file", str(_TABLE))
     click.echo("")
     _f1("predict", upcoming)
+    sizes = SIZES[engineer]
+    if sizes is not None:
+        click.echo("\nA race engineer, from nothing: imitation of the expert, then practice in the simulator\n")
+        start = time.monotonic()
+        _train_engineer(sizes)
+        click.echo(f"\nTrained and examined in {time.monotonic() - start:.0f} s.\n")
+        _f1("query", "--file", str(_LEADERBOARD))
     # What was given on the command line must be given again, or another warehouse answers.
     given = "".join(f"{name}={os.environ[name]} " for name in ("F1_SOURCE", "F1_F1DB_PATH", "F1_WAREHOUSE")
                     if name in os.environ)
@@ -51,6 +78,7 @@ What to open:
   {f1} predict 2026-monaco     any weekend
   {f1} query "SELECT * FROM race.sessions WHERE weekend = '2026-monaco'"
   {f1} race --family weather_roulette --seed 7 --policy expert
+  {f1} serve     the pit wall on http://127.0.0.1:8000: watch a race, drive one, predict
   {PROJECT_ROOT / 'warehouse' / 'README.md'}     every table""")
 
 
@@ -82,10 +110,24 @@ def _source(told: Settings) -> RaceDataSource:
         calendar_path=told.calendar_path)
 
 
-def materialize(selection: str, partitions: str) -> None:
-    """`dagster asset materialize` for a range of weekends, its debug lines left out."""
+def _train_engineer(sizes: Sizes) -> None:
+    """Turns of the expert on all cores; then training on one core beside the policies that do not learn on another."""
+    materialize("sft_dataset", sizes=sizes)
+    with ThreadPoolExecutor(1) as beside:
+        scripted = beside.submit(materialize, "scripted_races", sizes=sizes)
+        materialize("sft_engineer,grpo_engineer", sizes=sizes)
+        scripted.result()
+    materialize("strategy_evaluation,race_story,training_evidence", sizes=sizes)
+
+
+def materialize(selection: str, partitions: str | None = None, sizes: Sizes | None = None) -> None:
+    """`dagster asset materialize` for a range of weekends or, without, of assets of no weekend; its debug lines left
+    out. `sizes` configures the assets that it names."""
     command = [sys.executable, "-m", "dagster", "asset", "materialize", "-m", "f1_pipelines.definitions",
-               "--select", selection, "--partition-range", partitions]
+               "--select", selection, *(["--partition-range", partitions] if partitions else [])]
+    told = {name: {"config": sizes[name]} for name in selection.split(",") if sizes and name in sizes}
+    if told:
+        command += ["--config-json", json.dumps({"ops": told})]
     environment = {**os.environ, "PYTHONWARNINGS": "ignore::FutureWarning"}
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment) as run:
         for line in run.stdout or ():

@@ -22,6 +22,9 @@ class Settings(BaseSettings):
                              description="Where a release is downloaded from when no path is given.")
     f1_fastf1_cache: Path = Field(PROJECT_ROOT / "warehouse" / "fastf1-cache", description="FastF1's cache folder.")
     f1_warehouse: Path = Field(PROJECT_ROOT / "warehouse" / "f1.duckdb", description="The DuckDB file.")
+    f1_profile: str = Field("tiny", description="Language model of the race engineer: tiny, smollm2, qwen3-0.6b, "
+                            "qwen3-4b.")
+    f1_weights: Path | None = Field(None, description="Folder with the weights of a hub profile, instead of the hub.")
     f1_shared: Path | None = Field(None, description="Folder with real data for tests and benchmarks.")
     f1_calendar: Path | None = Field(None, description="Refreshed calendar; beside the warehouse when empty.")
     mlflow_tracking_uri: str | None = Field(None, description="MLflow store; beside the warehouse when empty, and off "
@@ -29,7 +32,8 @@ class Settings(BaseSettings):
     f1_simulated_races: int = Field(10_000, ge=0, description="Simulated races behind each forecast; 0 for none.")
     f1_write_wait_s: float = Field(300.0, ge=0, description="How long a writer waits for another one [s].")
 
-    @field_validator("f1_f1db_path", "f1_fastf1_cache", "f1_warehouse", "f1_shared", "f1_calendar")
+    @field_validator("f1_f1db_path", "f1_fastf1_cache", "f1_warehouse", "f1_weights", "f1_shared",
+                     "f1_calendar")
     @classmethod
     def _absolute(cls, path: Path | None) -> Path | None:
         return path.expanduser().absolute() if path else None
@@ -49,6 +53,11 @@ class Settings(BaseSettings):
     def checkpoints_path(self) -> Path:
         """Folder of trained models, beside the warehouse."""
         return self.f1_warehouse.with_name("checkpoints")
+
+    @cached_property
+    def pictures_path(self) -> Path:
+        """Folder of pictures that pages show, beside the warehouse."""
+        return self.f1_warehouse.with_name("pictures")
 
     @cached_property
     def tracking_uri(self) -> str | None:

@@ -8,6 +8,8 @@ import pytest
 SHARED = Path(os.environ.get("F1_SHARED") or Path(__file__).parents[2] / "shared")
 # A new MLflow store takes eight seconds: those who track copy `migrated`.
 os.environ["MLFLOW_TRACKING_URI"] = "off"
+# Nothing is asked of the hub of language models.
+os.environ["HF_HUB_OFFLINE"] = "1"
 # Ten thousand simulated races take five seconds a forecast.
 os.environ["F1_SIMULATED_RACES"] = "100"
 NOW = datetime(2026, 8, 22, 6, 0, tzinfo=UTC)  # the morning after first practice of 2026-netherlands

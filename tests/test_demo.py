@@ -39,7 +39,7 @@ def f1(place: Path, f1db_folder: Path):
 
 @pytest.fixture(scope="module")
 def told(f1) -> str:
-    return f1("demo")
+    return f1("demo", "--engineer", "none")
 
 
 @pytest.fixture

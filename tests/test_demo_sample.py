@@ -19,8 +19,8 @@ def demo(tmp_path_factory):
     (home / "dagster.yaml").write_text((PROJECT_ROOT / "dagster.yaml").read_text())
     bare = {name: value for name, value in os.environ.items() if not name.startswith("F1_")}
     environment = {**bare, "DAGSTER_HOME": str(home), "F1_WAREHOUSE": str(place / "f1.duckdb")}
-    done = subprocess.run([sys.executable, "-m", "f1_pipelines", "demo"], cwd=place, capture_output=True, text=True,
-                          timeout=580, env=environment)
+    done = subprocess.run([sys.executable, "-m", "f1_pipelines", "demo", "--engineer", "toy"], cwd=place,
+                          capture_output=True, text=True, timeout=580, env=environment)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     return done.stdout, WarehouseFile(place / "f1.duckdb")
 
@@ -74,3 +74,30 @@ def test_laps_come_with_it(demo):
             "GROUP BY weekend, driver HAVING count(*) <> max(lap))) FROM race.laps").fetchall()
     assert (races, torn) == (103, 0)
     assert laps > 100_000
+
+
+def test_a_race_engineer_goes_from_nothing_to_the_leaderboard(demo):
+    """At toy size: all of it runs and is kept; what it scores is not looked at."""
+    told, warehouse = demo
+    assert "Trained and examined in" in told
+    with warehouse.read() as connection:
+        stages = connection.sql("SELECT stage, parent IS NULL FROM strategy.engineers").fetchall()
+        board = connection.sql("SELECT DISTINCT policy FROM strategy.leaderboard WHERE variant = 'plain'").fetchall()
+        variants = connection.sql("SELECT DISTINCT variant FROM strategy.episodes").fetchall()
+        alike = connection.sql("""
+            SELECT count(*), count(*) FILTER (abs(paid - score) > 1e-6), sum(fallbacks) FROM strategy.episodes
+            JOIN (SELECT policy, variant, family, seed, sum(reward) AS paid FROM strategy.decisions GROUP BY ALL)
+            USING (policy, variant, family, seed)""").fetchone()
+        curve = {name for (name,) in connection.sql("SELECT DISTINCT metric FROM strategy.training_curve").fetchall()}
+        lessons = connection.sql("SELECT count(DISTINCT lesson) FROM strategy.postmortems").fetchone()
+    assert sorted(stages) == [("grpo", False), ("sft", False), ("untrained", True)]
+    assert {policy for (policy,) in board} >= {"random", "stay_out", "checklist", "untrained", "sft", "grpo", "expert",
+                                               "oracle"}
+    assert {variant for (variant,) in variants} >= {"plain", "renamed", "training"}
+    assert alike[0] > 50
+    assert alike[1:] == (0, 0), "the rewards of a race's calls add up to its score, and no script called"
+    assert curve >= {"loss", "score", "selection_score", "kl_to_sft", "entropy", "dead_moments"}
+    assert lessons[0] > 1
+    pictures = warehouse.path.parent / "pictures"
+    assert {path.name for path in pictures.glob("*.png")} == {"race-story.png", "training.png", "scores.png",
+                                                             "journey.png", "circuits.png"}

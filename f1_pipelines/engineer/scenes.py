@@ -36,9 +36,19 @@ class Scenes:
     @cached_property
     def version(self) -> str:
         """Digest of what was measured: the same for the same races."""
-        told = {"circuits": {name: asdict(self.circuits[name]) for name in sorted(self.circuits)},
-                "fields": [asdict(one) for one in self.fields]}
-        return f"{digest(json.dumps(told, sort_keys=True)):016x}"
+        return f"{digest(self.as_json()):016x}"
+
+    def as_json(self) -> str:
+        """All of it, for another process."""
+        return json.dumps({"circuits": {name: asdict(self.circuits[name]) for name in sorted(self.circuits)},
+                           "fields": [asdict(one) for one in self.fields]}, sort_keys=True)
+
+    @classmethod
+    def from_json(cls, text: str) -> Scenes:
+        """The scenes of `as_json`."""
+        told = json.loads(text)
+        return cls({name: CircuitParameters(**_tuples(values)) for name, values in told["circuits"].items()},
+                   tuple(Field(**_tuples(values)) for values in told["fields"]))
 
 
 def scenes_of(connection: duckdb.DuckDBPyConnection) -> Scenes:
@@ -51,6 +61,11 @@ def scenes_of(connection: duckdb.DuckDBPyConnection) -> Scenes:
     fields = [_field(group["gap"].to_numpy(float), group["number"].dropna().astype(int).tolist())
               for _, group in rows.groupby("weekend", sort=False)]
     return Scenes(fitted_circuits(connection), tuple(one for one in fields if one is not None))
+
+
+def _tuples(values: Mapping[str, object]) -> dict[str, object]:
+    """JSON knows lists only."""
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
 
 
 def _field(gap_pct: np.ndarray, numbers: list[int]) -> Field | None:

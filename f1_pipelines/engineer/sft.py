@@ -2,16 +2,18 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from f1_pipelines.engineer.optimizers import MuonAndAdamW
 from f1_pipelines.engineer.profiles import Profile
+from f1_pipelines.engineer.progress import SILENT, Curve, Listener, TrainingFailed
 from f1_pipelines.engineer.rendering import Rendering
-from f1_pipelines.engineer.watching import Curve, TrainingFailed, Watch
+from f1_pipelines.engineer.watching import Watch
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -29,7 +31,7 @@ class Example:
 
 
 def train_sft(model: PreTrainedModel, rendering: Rendering, examples: Sequence[Example], profile: Profile, seed: int,
-              folder: Path, device: str = "cpu", tell: Callable[[str], None] = print) -> Curve:
+              folder: Path, device: str = "cpu", listener: Listener = SILENT) -> Curve:
     """Train the model in place.
 
     Args:
@@ -40,7 +42,7 @@ def train_sft(model: PreTrainedModel, rendering: Rendering, examples: Sequence[E
         seed: Of order and dropout.
         folder: Where checkpoints of the run lie; one that is there is gone on from.
         device: cpu or cuda.
-        tell: Takes lines of progress.
+        listener: Takes progress.
 
     Returns:
         Loss and other numbers by step.
@@ -66,11 +68,13 @@ def train_sft(model: PreTrainedModel, rendering: Rendering, examples: Sequence[E
         use_cpu=device == "cpu", bf16=profile.bf16 and device != "cpu", seed=seed, data_seed=seed,
         logging_steps=5, save_strategy="steps", save_steps=SAVED_EVERY, save_total_limit=1, report_to="none",
         disable_tqdm=True, dataloader_pin_memory=False, include_num_input_tokens_seen="non_padding",
-        **_activation_checkpointing(device != "cpu"))
+        **activation_checkpointing(device != "cpu"))
+    optimizer = MuonAndAdamW(model, told.muon_lr, told.lr, told.weight_decay) if told.muon_lr else None
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", category=FutureWarning)
         trainer = SFTTrainer(model=model, args=config, train_dataset=Dataset.from_list(rows),
-                             processing_class=rendering.tokenizer, callbacks=[Watch(curve, tell)])
+                             processing_class=rendering.tokenizer, callbacks=[Watch(curve, listener)],
+                             optimizers=(optimizer, None))
         trainer.remove_callback(PrinterCallback)
         trainer.train(resume_from_checkpoint=last_checkpoint(folder))
     losses = curve.of("loss")
@@ -87,7 +91,7 @@ def last_checkpoint(folder: Path) -> str | None:
     return str(max(steps, key=lambda path: int(path.name.rpartition("-")[2]))) if steps else None
 
 
-def _activation_checkpointing(on: bool) -> dict[str, bool]:
+def activation_checkpointing(on: bool) -> dict[str, bool]:
     """The option that trades time for memory, under the name that the installed version has."""
     from dataclasses import fields
 

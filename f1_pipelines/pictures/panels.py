@@ -19,7 +19,7 @@ TYRES = {"soft": "#e8453c", "medium": "#f7d23e", "hard": "#f0f0f0", "inter": "#4
 CLOSED = {"vsc": "#fff1c4", "sc": "#ffd98f", "red": "#f3b4b0"}
 OURS, OTHERS, INK, RAIN = "#6a1b9a", ("#7d7d7d", "#a6a6a6", "#929292"), "#2b2b2b", "#3f7fbf"
 TITLE_PT, TEXT_PT, SMALL_PT = 11.0, 8.0, 7.2
-LETTER, SPACING = 0.56, 1.5  # mean width of a character and distance of lines, over the size of the type
+LETTER, BOLD, SPACING = 0.56, 0.66, 1.5  # mean widths of a character and distance of lines, over the size of the type
 
 
 def heading_of(race: Played, width_in: float) -> list[tuple[str, float, str]]:
@@ -35,7 +35,7 @@ def heading_of(race: Played, width_in: float) -> list[tuple[str, float, str]]:
          TEXT_PT, "normal"),
         (race.briefing, SMALL_PT, "normal"))
     return [(line, size_pt, weight) for text, size_pt, weight in texts
-            for line in wrap(text, int(width_in * 72 / size_pt / LETTER))]
+            for line in wrap(text, int(width_in * 72 / size_pt / (BOLD if weight == "bold" else LETTER)))]
 
 
 def draw_heading(figure: Figure | SubFigure, lines: list[tuple[str, float, str]], left: float, high_in: float) -> None:

@@ -77,7 +77,7 @@ def save_race(race: Played, path: str | Path) -> Path:
 
 def height_in(race: Played, width_in: float = WIDTH_IN) -> float:
     """Height that the race needs at that width [inches]."""
-    return _head_in(race, width_in) + sum(_heights_in(race, width_in)) + 3 * BETWEEN_IN + LAPS_IN + FOOT_IN
+    return head_in(race, width_in) + sum(_heights_in(race, width_in)) + 3 * BETWEEN_IN + LAPS_IN + FOOT_IN
 
 
 def draw_race(figure: Figure | SubFigure, race: Played) -> RaceAxes:
@@ -88,7 +88,7 @@ def draw_race(figure: Figure | SubFigure, race: Played) -> RaceAxes:
         race: Any number of cars and laps; made for 6 to 22 cars and 10 to 78 laps.
     """
     width_in, high_in = figure.bbox.width / figure.dpi, figure.bbox.height / figure.dpi
-    top, panes = 1.0 - _head_in(race, width_in) / high_in, []
+    top, panes = 1.0 - head_in(race, width_in) / high_in, []
     for below, height in zip((0, 0, LAPS_IN, 0), _heights_in(race, width_in), strict=True):
         tall = height / high_in
         panes.append(figure.add_axes((LEFT_IN / width_in, top - tall, 1.0 - (LEFT_IN + RIGHT_IN) / width_in, tall),
@@ -104,7 +104,8 @@ def draw_race(figure: Figure | SubFigure, race: Played) -> RaceAxes:
     return axes
 
 
-def _head_in(race: Played, width_in: float) -> float:
+def head_in(race: Played, width_in: float = WIDTH_IN) -> float:
+    """Height above the panels: two races side by side line up if the shorter head begins so much lower [inches]."""
     lines = panels.heading_of(race, width_in - LEFT_IN)
     return HEAD_IN + sum(size_pt for _, size_pt, _ in lines) * panels.SPACING / 72
 

@@ -9,6 +9,7 @@ from f1_pipelines.tables.race import RACE_TABLES
 from f1_pipelines.tables.ranking import RANKING_TABLES
 from f1_pipelines.tables.schema import Table
 from f1_pipelines.tables.sim import SIM_TABLES
+from f1_pipelines.tables.strategy import STRATEGY_TABLES
 from f1_pipelines.tables.views import VIEWS, View
 
 # Raised when a declared table changes in a way that ADD COLUMN can't follow. Files of another version are refused.
@@ -16,7 +17,7 @@ SCHEMA_VERSION = 1
 
 SCHEMAS = ("race", "features", "ranking", "sim", "strategy")
 TABLES: tuple[Table, ...] = (*RACE_TABLES, RANKING_FEATURES, *RANKING_TABLES, *EVALUATION_TABLES, *LEARNING_TABLES,
-                            *LINEAGE_TABLES, *SIM_TABLES)
+                            *LINEAGE_TABLES, *SIM_TABLES, *STRATEGY_TABLES)
 BY_NAME: dict[str, Table] = {table.qualified: table for table in TABLES}
 
 __all__ = ["BY_NAME", "SCHEMAS", "SCHEMA_VERSION", "TABLES", "VIEWS", "View"]

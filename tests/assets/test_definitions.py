@@ -30,6 +30,17 @@ GRAPH = {
                            ["champion_beats_grid_order", "chances_beat_the_grid_alone"]),
     "circuit_fits": (["race_laps", "race_results"], ["keys_are_unique", "slow_laps_cost_less_than_racing_ones"], []),
     "simulator_validation": (["circuit_fits", "qualifying_results"], ["keys_are_unique"], ["targets_are_met"]),
+    "sft_dataset": (["circuit_fits", "ranking_features"], ["keys_are_unique", "turns_are_for_learning"],
+                    ["turns_are_enough_and_balanced"]),
+    "sft_engineer": (["sft_dataset"], ["keys_are_unique", "prompts_are_token_identical"], []),
+    "grpo_engineer": (["sft_engineer"], ["calls_stay_calls", "numbers_are_finite", "practice_began_at_the_imitator"],
+                      ["the_policy_still_varies", "there_is_something_to_learn"]),
+    "scripted_races": (["circuit_fits", "ranking_features"], ["keys_are_unique"], []),
+    "strategy_evaluation": (["grpo_engineer", "scripted_races", "sft_engineer"],
+                            ["keys_are_unique", "no_script_called_for_a_model"],
+                            ["commands_parse", "nobody_beats_the_oracle", "scores_vary_with_the_seed"]),
+    "race_story": (["strategy_evaluation"], [], []),
+    "training_evidence": (["strategy_evaluation"], [], []),
 }
 
 

@@ -14,6 +14,7 @@ from f1_pipelines.serve.races import CarOnLap, Lap
 OURS, OTHERS, INK = "#ab47bc", ("#8d99ae", "#6c8ebf", "#7fa99b", "#b08d57", "#9c89b8", "#a3a380"), "#7d8590"
 TRACK = {"green": "#43a047", "vsc": "#fbc02d", "sc": "#fb8c00", "red": "#e53935"}
 STATUS_NAMES = {"green": "green", "vsc": "virtual safety car", "sc": "safety car", "red": "red flag"}
+_MOST_LABELS = 10  # of lines; more lie on each other
 _CAR_LAPS = 0.04  # that a car's number covers
 _TEXT = {"color": INK, "fontSize": 11}
 _FAINT = {"lineStyle": {"color": INK, "opacity": 0.2}}
@@ -54,8 +55,8 @@ def gaps(laps: Sequence[Lap]) -> dict[str, Any]:
             "name": f"#{number}", "type": "line", "showSymbol": False, "z": 5 if ours else 2,
             "data": [[lap.lap, car.gap_s] for lap, car in zip(laps, cars, strict=True)],
             "color": OURS if ours else OTHERS[tone % len(OTHERS)], "lineStyle": {"width": 4 if ours else 1.6},
-            "endLabel": {"show": True, "formatter": "{a}", "fontWeight": "bold" if ours else "normal",
-                         "color": OURS if ours else INK},
+            "endLabel": {"show": ours or len(numbers) <= _MOST_LABELS, "formatter": "{a}",
+                         "fontWeight": "bold" if ours else "normal", "color": OURS if ours else INK},
             **({"markArea": _closed(laps), "markPoint": _stops(laps, number)} if ours else {}),
         })
     return _over_laps(laps[0].laps) | {
@@ -100,7 +101,8 @@ def _rows(behind: list[float]) -> list[int]:
     """Row on the ring of each car, 0 outside: cars that would hide each other go side by side."""
     rows: list[int] = []
     for at, here in enumerate(behind):
-        taken = {rows[k] for k in range(at) if abs(here - behind[k]) < _CAR_LAPS}
+        apart = ((here - behind[k]) % 1.0 for k in range(at))  # a lapped car may be right beside the leader
+        taken = {rows[k] for k, part in enumerate(apart) if min(part, 1.0 - part) < _CAR_LAPS}
         rows.append(next(row for row in range(at + 1) if row not in taken))
     return rows
 

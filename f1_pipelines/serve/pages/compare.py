@@ -16,7 +16,7 @@ from f1_pipelines.serve.standing import newest_result
 # Of several protocols that judged a race, the one in which models learn as they would have.
 _PROTOCOLS = ["prequential_2026", "rolling_2019_2025", "holdout_2025"]
 # A click on the legend shows the others: a dozen lines at once say nothing.
-_FIRST_SHOWN = ("champion", "grid", "qualifying", "rank_sum")
+_FIRST_SHOWN = ("champion", "champion_ewc", "grid", "qualifying", "rank_sum")
 _SAID = {"spearman": "rank correlation", "top1": "winner hit", "podium_overlap": "podium hit",
          "mae_positions": "places off", "log_loss_win": "log loss win"}
 _NAMES = {GRID: "the grid", RESULT: "the result", PROMOTED: "the promoted model"}
@@ -60,7 +60,7 @@ class SeasonForm:
             wide = rows.pivot_table(index="weekend", columns="predictor", values="spearman", dropna=False)
             wide = wide.reindex(weekends)
             lines = {name: [None if pd.isna(value) else value for value in wide[name]] for name in means.index}
-            shown = [name for name in lines if name.startswith(_FIRST_SHOWN)]
+            shown = [name for name in lines if name in _FIRST_SHOWN]
             ui.echart(form(weekends, lines, shown)).classes("w-full h-96").props("data-mark=form")
             ui.label(f"{len(weekends)} races, all starters, by protocol {rows['protocol'].iloc[0]}; means:").classes(
                 "text-caption opacity-80")

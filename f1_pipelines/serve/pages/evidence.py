@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import quote
 
 import duckdb
 import pandas as pd
@@ -13,6 +14,7 @@ from f1_pipelines.serve.pages.frame import PATIENCE_S, card, frame, notices, of_
 from f1_pipelines.serve.published import NoWarehouse, published
 from f1_pipelines.settings import settings
 
+PICTURES = "/pictures"  # below the root of the pages
 MOST_ROWS = 400  # on the page; the file has all rows and columns
 _ENGINEERS = "sft_dataset,sft_engineer,grpo_engineer"
 
@@ -35,6 +37,9 @@ TABLES = (
     Shown("Race engineers: checkpoints", "strategy.engineers",
           ("checkpoint", "stage", "profile", "parent", "n_turns", "n_parameters", "device", "seconds", "promoted",
            "made_at"), "made_at DESC", _ENGINEERS),
+    Shown("Race engineers: what went wrong", "strategy.postmortems",
+          ("policy", "family", "seed", "kind", "lap", "command", "better", "cost", "lesson"),
+          "policy, variant, cost DESC NULLS LAST", "strategy_evaluation"),
     Shown("Rankers: means over races, with the 95 % interval against grid order", "ranking.evaluation_summary",
           ("protocol", "population", "predictor", "n_races", "spearman", "delta_spearman", "delta_low", "delta_high",
            "top1", "podium_overlap", "mae_positions", "log_loss_win"), "protocol, population DESC, spearman DESC",
@@ -89,17 +94,24 @@ async def _pictures() -> None:
             _not_yet("pictures", "training_evidence,race_story")
             return
         with ui.grid().classes("w-full gap-3 grid-cols-1 lg:grid-cols-2"):
-            for path in found:
+            for name in found:
+                url = f"{PICTURES}/{quote(name)}"
                 with ui.column().classes("gap-1 min-w-0"):
-                    ui.image(path).classes("w-full rounded bg-white").props("data-mark=picture")
-                    ui.button(path.name, icon="download", on_click=lambda path=path: ui.download(path)).props(
+                    ui.image(url).classes("w-full rounded bg-white").props("data-mark=picture")
+                    ui.button(name, icon="download", on_click=lambda url=url: ui.download.from_url(url)).props(
                         "flat dense no-caps")
 
 
-def pictures() -> list[Path]:
-    """The pictures that assets left beside the warehouse, the newest first."""
-    folder = settings().f1_warehouse.with_name("pictures")
-    return sorted(folder.rglob("*.png"), key=lambda path: (-path.stat().st_mtime, path.name))
+def pictures_folder() -> Path:
+    """Where assets leave their pictures."""
+    return settings().f1_warehouse.with_name("pictures")
+
+
+def pictures() -> list[str]:
+    """Names of the pictures in that folder and below it, the newest first."""
+    folder = pictures_folder()
+    found = sorted(folder.rglob("*.png"), key=lambda path: (-path.stat().st_mtime, path.name))
+    return [path.relative_to(folder).as_posix() for path in found]
 
 
 def _table(shown: Shown, rows: pd.DataFrame | None) -> None:

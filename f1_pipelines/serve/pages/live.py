@@ -16,6 +16,7 @@ from f1_pipelines.serve.pages.chooser import Chooser
 from f1_pipelines.serve.pages.frame import PATIENCE_S, card, frame, notices
 from f1_pipelines.serve.pages.tower import DecisionLog, ScoreBars, Tower
 from f1_pipelines.serve.policies import PolicyUnavailable, offers
+from f1_pipelines.serve.predictions import driver_name
 from f1_pipelines.serve.races import Lap, LiveRace
 from f1_pipelines.serve.settings import ServeSettings
 from f1_pipelines.serve.starts import BY_HAND, CLIENTS_FAULTS, begin_race
@@ -186,7 +187,7 @@ class LivePage:
 def _who_speaks(race: LiveRace) -> str:
     """Which race this is, and who calls it."""
     scenario = race.scenario
-    where = f"{scenario.weekend}, " if scenario.family == GRAND_PRIX else ""
+    where = f"{scenario.weekend}, {driver_name(scenario.drivers[0])}, " if scenario.family == GRAND_PRIX else ""
     offer = next((offer for offer in offers() if offer.name == race.name), None)
     caller = "you" if race.name == BY_HAND else f"{race.name} ({offer.kind})" if offer else race.name
     return f"On the pit wall: {caller} · {scenario.family}, {where}seed {scenario.seed} ({scenario.split}), " \

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from fastapi import FastAPI
 from fastapi.responses import RedirectResponse
+from fastapi.staticfiles import StaticFiles
 
 from f1_pipelines.serve.errors import FAULT
 from f1_pipelines.serve.settings import ServeSettings
@@ -27,6 +28,8 @@ def mount_pages(app: FastAPI, settings: ServeSettings) -> None:
     compare.register()
     evidence.register()
     operations.register(Operations(settings.api_key, settings.dagster_url))
+    # Not by ui.image(path): its route of a file ends with the first page that shows it and is closed.
+    pages.mount(evidence.PICTURES, StaticFiles(directory=evidence.pictures_folder(), check_dir=False))
     # NiceGUI's own page would print the exception, and paths with it.
     pages.on_page_exception(lambda: ui.label(FAULT[0].upper() + FAULT[1:]))
     # Every page of the web may open NiceGUI's socket by default; ours only pages of this server.

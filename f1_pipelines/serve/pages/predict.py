@@ -24,7 +24,7 @@ _COLUMNS = [
     {"name": "actual", "label": "actual", "field": "actual", "align": "right"},
 ]
 _CHANCE = """<q-td :props="props"><div class="row items-center no-wrap justify-end">
-<q-linear-progress :value="props.value" size="6px" class="q-mr-sm gt-xs" style="width: 4rem"></q-linear-progress>
+<q-linear-progress :value="props.value" size="6px" class="q-mr-sm gt-xs" style="width: 2.5rem"></q-linear-progress>
 <span style="min-width: 3em">{{ (props.value * 100).toFixed(1) }} %</span></div></q-td>"""
 _HIT = """<q-td :props="props">{{ props.value }}<q-icon v-if="props.row.hit" name="check_circle" color="positive"
 class="q-ml-xs"></q-icon></q-td>"""
@@ -99,7 +99,7 @@ def _told(told: Prediction, hits: list[dict[str, object]]) -> None:
             ui.label(f"{told.exact_matches} of {len(told.ranking)} places hit exactly · rank correlation with the "
                      f"result {told.spearman:.2f}").classes("text-base font-medium").props("data-mark=hits")
     with ui.grid().classes("w-full gap-3 grid-cols-1 lg:grid-cols-12"):
-        with card("Ranked drivers", "lg:col-span-7 min-w-0"):
+        with card("Ranked drivers", "lg:col-span-8 min-w-0"):
             rows = [car.model_dump() | {
                 "team": constructor_name(car.constructor), "hit": bool(car.exact_match),
                 "expected": "" if car.expected_position is None else f"{car.expected_position:.1f}",
@@ -112,7 +112,7 @@ def _told(told: Prediction, hits: list[dict[str, object]]) -> None:
             for name in ("p_win", "p_podium", "p_points"):
                 table.add_slot(f"body-cell-{name}", _CHANCE)
             table.add_slot("body-cell-actual", _HIT)
-        with ui.column().classes("lg:col-span-5 gap-3 min-w-0"):
+        with ui.column().classes("lg:col-span-4 gap-3 min-w-0"):
             if has_chances:
                 with card("Chances of the first ten"):
                     ui.echart(chances(told.ranking[:10])).classes("w-full h-80")

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from nicegui import ui
 
+from f1_pipelines.serve.predictions import driver_name
 from f1_pipelines.serve.races import CarOnLap, Lap, LiveRace
 from f1_pipelines.sim.scoring.dimensions import WEIGHTS
 
@@ -86,7 +87,7 @@ class ScoreBars:
 def _row(car: CarOnLap) -> dict[str, object]:
     running = car.gap_s is not None
     return {"number": car.number, "ours": car.ours, "position": car.position if running else "–",
-            "car": f"#{car.number} {car.driver}".strip() + (" (ours)" if car.ours else ""),
+            "car": f"#{car.number} {driver_name(car.driver)}".strip() + (" (ours)" if car.ours else ""),
             "gap": f"+{car.gap_s:.1f}" if running else car.standing,
             "time": f"{car.lap_time_s:.2f}" if car.lap_time_s else "", "tyre": car.compound[0].upper(),
             "compound": car.compound, "age": (f"{car.tyre_age_laps}" + " PIT" * car.stopped) if running else "",

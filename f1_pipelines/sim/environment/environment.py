@@ -15,6 +15,7 @@ from f1_pipelines.sim.environment.inspections import Answer
 from f1_pipelines.sim.environment.notes import Notes
 from f1_pipelines.sim.environment.observation import Observation, observe
 from f1_pipelines.sim.environment.wall import EGO, OnTrack, Wall
+from f1_pipelines.sim.parameters import STATUSES
 from f1_pipelines.sim.race import prepare
 from f1_pipelines.sim.scenarios import (
     ENV_VERSION,
@@ -151,10 +152,15 @@ class RaceEnvironment:
             self._wall.illegal += 1
             call, info["error"] = self._wall.on_track(), str(problem)
             command, answer = None, Answer(NOT_UNDERSTOOD, {})
+        before = self._state
         self._drive(call)
+        if answered:
+            self._notes.driven(self._wall.mode, self._wall.temp, STATUSES[before.status[0]],
+                               self._state.stops[0, EGO] > before.stops[0, EGO])
         if command is not None and command.verb == "DONE":
             self._wall.left_laps = max(self._scenario.laps - self._state.lap, 0)
-        if self._wall.left_laps or self._state.out[0, EGO]:  # nobody is left to call, or to be called
+        # Nobody is left to call, or to be called.
+        if self._wall.left_laps or (self._state.any_out and self._state.out[0, EGO]):
             while self._state.lap < self._scenario.laps:
                 self._drive(self._wall.on_track())
         return answer, info, command
@@ -179,7 +185,8 @@ class RaceEnvironment:
         return self._history
 
     def _drive(self, call: OnTrack) -> None:
-        hold, let = (np.array([car]) if car >= 0 else None for car in (call.hold_gap, call.let_by))
+        hold = None if call.hold_gap < 0 else np.array([call.hold_gap])
+        let = None if call.let_by < 0 else np.array([call.let_by])
         calls = calls_with(self._race, self._state, self._plans, call.pit, call.drive, hold, let)
         self._state = drive(self._race, self._state, calls)
         self._history.append(self._state)
@@ -187,7 +194,7 @@ class RaceEnvironment:
     def _pay(self, over: bool) -> float:
         if self._reward == "terminal":
             return self._score.total if over else 0.0
-        now = self._score.total if over else float(potential(self._race, self._history, self._wall.illegal)[0])
+        now = self._score.total if over else potential(self._race, self._history, self._wall.illegal).item()
         paid, self._told = now - self._told, now
         return paid
 

@@ -16,7 +16,7 @@ from f1_pipelines.sim.race import Race, prepare
 from f1_pipelines.sim.scenarios import CHARACTERS, Scenario, setup_of, without_luck
 from f1_pipelines.sim.scenarios.dice import share
 from f1_pipelines.sim.scenarios.happenings import ONSET_ERROR, PEAK_ERROR, RADAR_LAPS, Forecast
-from f1_pipelines.sim.scenarios.opponents import kind_of
+from f1_pipelines.sim.scenarios.plans import kind_of
 from f1_pipelines.sim.state import RaceState
 
 EGO = 0

@@ -1,7 +1,7 @@
 """What the pit wall has written down: the last answer to each question, and what was said last.
 
 An engineer keeps a note pad, so a model that reads one observation at a time must have one too: without it every answer
-is forgotten a lap later.
+is forgotten a lap later. What was read of tank and tyres is carried on as laps are driven: engineers do that sum.
 """
 from __future__ import annotations
 
@@ -9,10 +9,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from f1_pipelines.sim.drive import MODE_EFFECTS, TEMP_EFFECTS
 from f1_pipelines.sim.environment.commands import Command
 from f1_pipelines.sim.parameters import COMPOUNDS
 
 KEPT = 8  # notes, the latest; the text shows as many as fit
+FUEL_SLOW = {"green": 1.0, "vsc": 0.65, "sc": 0.5, "red": 0.5}  # of what a racing lap takes
+WEAR_SLOW = {"green": 1.0, "vsc": 0.5, "sc": 0.25, "red": 0.25}
+FUEL, TYRES = "INSPECT_FUEL_MARGIN", "INSPECT_TYRE_DEGRADATION"
+
+
+def spent(mode: int, temp: int, status: str) -> tuple[float, float]:
+    """Fuel and wear of a lap driven that way [laps at race pace], as everybody knows them.
+
+    >>> spent(1, 0, "green")
+    (1.0, 1.0)
+    """
+    driven = MODE_EFFECTS[mode] + TEMP_EFFECTS[temp]
+    return driven.fuel * FUEL_SLOW[status], driven.wear * WEAR_SLOW[status]
 
 
 @dataclass
@@ -20,6 +34,7 @@ class Notes:
     """One line per question, the latest answer only."""
 
     lines: dict[object, tuple[int, str]] = field(default_factory=dict)
+    margins: dict[str, float] = field(default_factory=dict)  # laps that fuel and set last beyond the flag, by question
 
     def write(self, lap: int, command: Command, facts: Mapping[str, Any]) -> None:
         """Note what a command brought in that lap."""
@@ -28,15 +43,35 @@ class Notes:
             key = (command.verb, command.car)
             self.lines.pop(key, None)
             self.lines[key] = (lap, line)
+            for name, fact in ((FUEL, "fuel_margin_laps"), (TYRES, "tyre_laps_left")):
+                if command.verb == name:
+                    self.margins[name] = facts[fact]
+
+    def driven(self, mode: int, temp: int, status: str, changed: bool) -> None:
+        """A lap was driven; the margins are what they are now. With another set its note is crossed out."""
+        fuel, wear = spent(mode, temp, status)
+        if FUEL in self.margins:
+            self.margins[FUEL] += 1.0 - fuel
+        if TYRES in self.margins:
+            self.margins[TYRES] -= wear
+        if changed:
+            self.margins.pop(TYRES, None)
+            self.lines.pop((TYRES, 0), None)
 
     def copy(self) -> Notes:
         """The same notes, written on separately."""
-        return Notes(dict(self.lines))
+        return Notes(dict(self.lines), dict(self.margins))
 
     def latest(self) -> tuple[str, ...]:
-        """The newest `KEPT`, oldest first: `L3 fuel -0.35`."""
-        shown = list(self.lines.values())[-KEPT:]
-        return tuple(f"L{lap} {line}" for lap, line in shown)
+        """The newest `KEPT`, oldest first: `L3 fuel -0.35`, read in lap 3, the margin as it is now."""
+        shown = list(self.lines.items())[-KEPT:]
+        return tuple(f"L{lap} {self._now(key, line)}" for key, (lap, line) in shown)
+
+    def _now(self, key: object, line: str) -> str:
+        verb = key[0] if isinstance(key, tuple) else ""
+        if verb == FUEL:
+            return f"fuel {self.margins[FUEL]:+.2f}"
+        return f"set {self.margins[TYRES]:+.1f} laps" if verb == TYRES else line
 
 
 def _line(command: Command, facts: Mapping[str, Any]) -> str | None:

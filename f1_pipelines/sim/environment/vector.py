@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from f1_pipelines.sim.drive import MODES, RACE, TEMPS
+from f1_pipelines.sim.drive import MODES, RACE, TEMP_NORMAL, TEMPS
 from f1_pipelines.sim.engine import step as drive
 from f1_pipelines.sim.environment.answers import NOT_UNDERSTOOD, answer_of
 from f1_pipelines.sim.environment.commands import CAR, GRAMMAR, TEXT, VERBS, BadCommand, Command, parse
@@ -19,7 +19,7 @@ from f1_pipelines.sim.environment.inspections import Answer
 from f1_pipelines.sim.environment.notes import Notes
 from f1_pipelines.sim.environment.observation import Observation, observe
 from f1_pipelines.sim.environment.wall import EGO, Wall, drivers_choice
-from f1_pipelines.sim.parameters import COMPOUNDS
+from f1_pipelines.sim.parameters import COMPOUNDS, STATUSES
 from f1_pipelines.sim.race import prepare
 from f1_pipelines.sim.scenarios import ENV_VERSION, Scenario, plans_of, setup_of
 from f1_pipelines.sim.scenarios.opponents import calls_with, wetness_now
@@ -178,7 +178,7 @@ class VectorEnvironment:
 
     def _notes(self, row: int) -> tuple[str, ...]:
         """What `RaceEnvironment` would have noted in that race: asked again of each lap, so for those who look only."""
-        scenario, notes = self.scenarios[row], Notes()
+        scenario, notes, mode, temp = self.scenarios[row], Notes(), RACE, TEMP_NORMAL
         for lap, (actions, state) in enumerate(zip(self._called[:scenario.laps], self.history, strict=False), 1):
             if (0 < self._handed[row] < lap) or state.out[row, EGO]:
                 break
@@ -187,6 +187,11 @@ class VectorEnvironment:
                 answer = answer_of(command, scenario, self._race, state, row)
                 if answer is not None:
                     notes.write(lap, command, answer.facts)
+                mode = mode if _MODE[actions[row]] < 0 else int(_MODE[actions[row]])
+                temp = temp if _TEMP[actions[row]] < 0 else int(_TEMP[actions[row]])
+            if lap < len(self.history):
+                after = self.history[lap]
+                notes.driven(mode, temp, STATUSES[state.status[row]], after.stops[row, EGO] > state.stops[row, EGO])
         return notes.latest()
 
     def answer(self, row: int) -> Answer | None:

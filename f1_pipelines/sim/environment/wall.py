@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -31,8 +32,7 @@ TALK = ("RADIO_DRIVER", "DRAFT_PIT_WALL", "BRIEF_MEDIA")
 WORN_WITHIN_LAPS = 0.6  # of his tyres' end, the driver comes in when told he may
 
 
-@dataclass(frozen=True)
-class OnTrack:
+class OnTrack(NamedTuple):
     """Our part of the calls of a lap."""
 
     pit: int = -1
@@ -64,12 +64,13 @@ class Wall:
             BadCommand: It names a car that is not in this race, or ours.
         """
         verb, word, lap = command.verb, command.word, state.lap + 1
+        if verb == "STAY_OUT":  # most laps
+            return _on_track(-1, self.mode, self.temp, self.drs, False, False, self.hold, -1)
         car = scenario.column(command.car) if command.car else -1
         if command.car and car <= EGO:
             others = ", ".join(str(n) for n in sorted(scenario.numbers[1:]))
             raise BadCommand(f"{verb} {command.car}: no opponent has that number. Valid: {others}.")
         pit, attack, defend, let = -1, False, False, -1
-        green = state.status[row] == GREEN
         void = verb in ASK_AGAIN and lap - self.asked.get((verb, word or car), -99) <= ASK_AGAIN[verb]
         self.asked[verb, word or car] = lap
         if verb == "PIT_NOW":
@@ -87,10 +88,10 @@ class Wall:
             self.drs = word == "on"
         elif verb == "ATTACK_AHEAD":
             attack, self.hold = True, -1
-            void = not green or (state.gap_ahead_s[row, EGO] > NEAR_S and lap > 1)
+            void = state.status[row] != GREEN or (state.gap_ahead_s[row, EGO] > NEAR_S and lap > 1)
         elif verb == "DEFEND_POSITION":
             defend = True
-            void = not green or (lap > 1 and gap_behind_s(state, row) > NEAR_S)
+            void = state.status[row] != GREEN or (lap > 1 and gap_behind_s(state, row) > NEAR_S)
         elif verb == "HOLD_GAP":
             self.hold = car
             distance = state.elapsed_s[row, EGO] - state.elapsed_s[row, car]
@@ -110,7 +111,7 @@ class Wall:
 
     def on_track(self, pit: int = -1, attack: bool = False, defend: bool = False, let: int = -1) -> OnTrack:
         """What is asked of the car with the settings that last."""
-        return OnTrack(pit, _code(self.mode, self.temp, self.drs, attack, defend), self.hold, let)
+        return _on_track(pit, self.mode, self.temp, self.drs, attack, defend, self.hold, let)
 
     def _stop(self, lap: int, compound: int, old: int) -> None:
         again = bool(self.stops) and lap - self.stops[-1][0] <= 2
@@ -119,8 +120,8 @@ class Wall:
 
 
 @cache
-def _code(mode: int, temp: int, drs: bool, attack: bool, defend: bool) -> int:
-    return int(drive_code(mode, temp, drs, attack, defend))
+def _on_track(pit: int, mode: int, temp: int, drs: bool, attack: bool, defend: bool, hold: int, let: int) -> OnTrack:
+    return OnTrack(pit, int(drive_code(mode, temp, drs, attack, defend)), hold, let)
 
 
 def gap_behind_s(state: RaceState, row: int = 0) -> float:

@@ -1,0 +1,170 @@
+"""The race engineer: what it learns from, imitation, practice."""
+import hashlib
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import dagster as dg
+import pandas as pd
+from pydantic import Field
+
+from f1_pipelines.assets.features import ranking_features
+from f1_pipelines.assets.launching import train_and_keep, versions
+from f1_pipelines.assets.metadata import described, preview
+from f1_pipelines.assets.simulation import circuit_fits
+from f1_pipelines.resources.compute import Compute
+from f1_pipelines.resources.engineers import Engineers
+from f1_pipelines.resources.race_data import Clock
+from f1_pipelines.resources.tracking import Tracking
+from f1_pipelines.resources.warehouse import Warehouse
+from f1_pipelines.tables import strategy as tables
+from f1_pipelines.warehouse.replace import replace_slices
+
+if TYPE_CHECKING:
+    import duckdb
+
+    from f1_pipelines.engineer.scenes import Scenes
+
+ENGINEER_GROUP = {"group_name": "engineer", "owners": ["team:engineer"], "code_version": "1"}
+NEAR_TIE_S = 0.3
+_EVERY_WEEKEND = dg.AllPartitionMapping()
+
+
+class DatasetConfig(dg.Config):
+    """How many races the expert drives."""
+
+    races: int = Field(120, ge=1, description="Training races of each of the five families; 120 are 8,000 turns.")
+    validation_races: int = Field(8, ge=1, description="Races of each family whose turns are held out.")
+    odd: float = Field(0.12, ge=0, le=1, description="Share of laps driven otherwise than the expert says.")
+    stay_share: float = Field(0.35, gt=0, lt=1, description="STAY_OUT may be this share of the turns at most.")
+    workers: int = Field(0, ge=0, description="Processes; 0 takes one a core.")
+
+
+@dg.asset(**ENGINEER_GROUP, kinds={"python", "duckdb"}, metadata=described(tables.SFT_TURNS),
+          deps=[circuit_fits, dg.AssetDep(ranking_features, partition_mapping=_EVERY_WEEKEND)])
+def sft_dataset(context: dg.AssetExecutionContext, config: DatasetConfig,
+                warehouse: Warehouse) -> dg.MaterializeResult:
+    """What the expert calls, lap by lap. One row per turn.
+
+    Races are drawn from the training seeds of five families on the fitted circuits, in fields as close as those of the
+    stored weekends. The values of all calls that he weighed stand beside his own.
+    """
+    from f1_pipelines.engineer.turns import as_rows, balanced, expert_turns, race_keys
+
+    with warehouse.read() as connection:
+        scenes = scenes_of(connection)
+    workers, frames = config.workers or os.cpu_count() or 1, []
+    for split, races, odd in (("train", config.races, config.odd), ("validation", config.validation_races, 0.0)):
+        keys, turns = race_keys(split, races), []
+        for done, few in enumerate(expert_turns(scenes, keys, workers, odd), start=1):
+            turns += few
+            if done % 100 == 0:
+                context.log.info("%s: %d of %d races, %d turns", split, done, len(keys), len(turns))
+        kept = as_rows(balanced(turns, stay_share=config.stay_share) if split == "train" else turns)
+        frames.append(kept.assign(near_tie=[_near_tie(values) for values in kept["values_s"]], **versions(scenes)))
+    rows = pd.concat(frames, ignore_index=True)
+    with warehouse.write("sft_dataset") as connection:
+        replace_slices(connection, tables.SFT_TURNS, rows, accept_fewer_rows=True)
+    train = frames[0]
+    verbs = train["completion"].str.split().str[0].value_counts()
+    return dg.MaterializeResult(metadata={
+        "dagster/row_count": len(rows), "training_turns": len(train), "races": int(train.groupby("family").seed.nunique(
+        ).sum()), "circuits": int(train["circuit"].nunique()), "near_ties": float(train["near_tie"].mean()),
+        "circuits_fitted": len(scenes.circuits), "fields_of_weekends": len(scenes.fields),
+        "scenes_version": scenes.version,
+        "commands": dg.MetadataValue.md(verbs.rename("turns").to_frame().to_markdown()),
+        "preview": preview(rows[["family", "seed", "lap", "completion", "expert_value", "reason"]]),
+    })
+
+
+class SftConfig(dg.Config):
+    """Imitation."""
+
+    seed: int = Field(0, ge=0, description="Seed of weights, order and dropout.")
+    settings: dict[str, Any] = Field({}, description="Fields of the profile's SFT settings to change, by name.")
+
+
+@dg.asset(**ENGINEER_GROUP, kinds={"python", "pytorch", "huggingface"}, deps=[sft_dataset], pool="gpu",
+          metadata=described(tables.ENGINEERS))
+def sft_engineer(context: dg.AssetExecutionContext, config: SftConfig, warehouse: Warehouse, engineers: Engineers,
+                 compute: Compute, clock: Clock, tracking: Tracking) -> dg.MaterializeResult:
+    """A language model that imitates the expert, and the same model untrained. One row per checkpoint.
+
+    trl's SFT trainer, loss on the command alone. A run that was killed goes on from its last checkpoint.
+    """
+    from f1_pipelines.engineer.training import Job
+
+    with warehouse.read() as connection:
+        turns = connection.sql("SELECT prompt, completion FROM strategy.sft_turns WHERE split = 'train' "
+                               "ORDER BY family, seed, lap").df()
+        scenes = scenes_of(connection)
+    work = engineers.work("sft", config.seed)
+    path = _written(work, "turns.jsonl", turns.to_json(orient="records", lines=True))
+    job = Job("sft", engineers.profile, config.settings, str(path), "", str(_written(work, "scenes.json",
+              scenes.as_json())), config.seed, str(work), str(engineers.folder), engineers.weights)
+    return train_and_keep(context, job, scenes, warehouse, engineers, compute, clock, tracking)
+
+
+class GrpoConfig(dg.Config):
+    """Practice."""
+
+    seed: int = Field(0, ge=0, description="Seed of races, draws and order.")
+    settings: dict[str, Any] = Field({}, description="Fields of the profile's GRPO settings to change, by name.")
+
+
+@dg.asset(**ENGINEER_GROUP, kinds={"python", "pytorch", "huggingface"}, deps=[sft_engineer], pool="gpu",
+          metadata=described(tables.ENGINEERS))
+def grpo_engineer(context: dg.AssetExecutionContext, config: GrpoConfig, warehouse: Warehouse, engineers: Engineers,
+                  compute: Compute, clock: Clock, tracking: Tracking) -> dg.MaterializeResult:
+    """The imitator after practice in the simulator. One row per checkpoint.
+
+    trl's GRPO trainer; a call is worth the score of the race if the policy itself goes on from it. The step that is
+    kept is the best on validation races. Whether it is better than the imitator, `strategy_evaluation` says on others.
+    """
+    from f1_pipelines.engineer.training import Job
+
+    with warehouse.read() as connection:
+        parent = newest_engineer(connection, "sft", engineers.profile)
+        scenes = scenes_of(connection)
+    work = engineers.work(f"grpo-{parent['checkpoint']}", config.seed)
+    job = Job("grpo", engineers.profile, config.settings, "", str(engineers.folder / parent["path"]), str(_written(
+        work, "scenes.json", scenes.as_json())), config.seed, str(work), str(engineers.folder), engineers.weights)
+    return train_and_keep(context, job, scenes, warehouse, engineers, compute, clock, tracking)
+
+
+def scenes_of(connection: "duckdb.DuckDBPyConnection") -> "Scenes":
+    """What the races of engineers are made of, from the warehouse."""
+    from f1_pipelines.engineer import scenes
+
+    return scenes.scenes_of(connection)
+
+
+def newest_engineer(connection: "duckdb.DuckDBPyConnection", stage: str, profile: str) -> dict[str, Any]:
+    """The row of the newest engineer of a stage.
+
+    Raises:
+        dg.Failure: There is none.
+    """
+    rows = connection.execute("SELECT * FROM strategy.engineers WHERE stage = ? AND profile = ? "
+                              "ORDER BY made_at DESC LIMIT 1", [stage, profile]).df()
+    if rows.empty:
+        raise dg.Failure(f"no {stage} engineer of profile {profile} is stored; materialize {stage}_engineer first")
+    return rows.iloc[0].to_dict()
+
+
+def _near_tie(values: str) -> bool:
+    ordered = sorted(json.loads(values).values(), reverse=True)
+    return len(ordered) > 1 and ordered[0] - ordered[1] < NEAR_TIE_S
+
+
+def _written(work: Path, name: str, text: str) -> Path:
+    """A file of a job. What lies there of another input is cleared: a run resumes only on what it began with."""
+    path = work / name
+    if path.is_file() and hashlib.sha256(path.read_bytes()).digest() != hashlib.sha256(text.encode()).digest():
+        import shutil
+
+        shutil.rmtree(work)
+    work.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path

@@ -1,0 +1,91 @@
+"""What must hold of the race engineer: its turns, its training, its examination."""
+import dagster as dg
+
+from f1_pipelines.assets.checks import keys_are_unique, no_rows_check
+from f1_pipelines.assets.engineer import grpo_engineer, newest_engineer, sft_dataset, sft_engineer
+from f1_pipelines.assets.examination import scripted_races, strategy_evaluation
+from f1_pipelines.resources.engineers import Engineers
+from f1_pipelines.resources.warehouse import Warehouse
+from f1_pipelines.tables import strategy as tables
+
+LEAST_TURNS = 4_900
+PARSE_FAILURES = 0.005  # share of a trained engineer's outputs at most
+
+
+@dg.asset_check(asset=sft_engineer, blocking=True)
+def prompts_are_token_identical(warehouse: Warehouse, engineers: Engineers) -> dg.AssetCheckResult:
+    """SFT, practice, examination and service read the same tokens: 50 turns in the published tokenizer."""
+    from f1_pipelines.engineer.agreement import disagreements
+    from f1_pipelines.engineer.checkpoints import load_engineer
+    from f1_pipelines.engineer.sft import Example
+
+    with warehouse.read() as connection:
+        row = newest_engineer(connection, "sft", engineers.profile)
+        turns = connection.sql("SELECT prompt, completion FROM strategy.sft_turns ORDER BY hash(turn) LIMIT 50").df()
+    rendering = load_engineer(engineers.folder / row["path"]).rendering
+    found = disagreements(rendering, [Example(turn.prompt, turn.completion) for turn in turns.itertuples()])
+    return dg.AssetCheckResult(passed=bool(len(turns)) and not found, metadata={
+        "turns": len(turns), "disagreements": "; ".join(found[:5]) or "none",
+        "example": dg.MetadataValue.md(f"```\n{rendering.prompt(turns.prompt[0])}{turns.completion[0]}\n```")})
+
+
+_LATEST_GRPO = "run = (SELECT checkpoint FROM strategy.engineers WHERE stage = 'grpo' ORDER BY made_at DESC LIMIT 1)"
+engineer_checks = [
+    prompts_are_token_identical,
+    keys_are_unique(sft_dataset, tables.SFT_TURNS),
+    no_rows_check(
+        sft_dataset, "turns_are_for_learning", "A turn of a held-out seed in the training data would flatter every "
+        "score; an empty prompt or command teaches nothing.",
+        "SELECT turn, split, prompt, completion FROM strategy.sft_turns WHERE split NOT IN ('train', 'validation') "
+        "OR prompt = '' OR completion = ''"),
+    no_rows_check(
+        sft_dataset, "turns_are_enough_and_balanced", f"Fewer than {LEAST_TURNS} training turns, or a family, stops, "
+        "questions or messages hardly in them.",
+        f"""WITH t AS (SELECT *, split_part(completion, ' ', 1) AS verb FROM strategy.sft_turns WHERE split = 'train'),
+            shares AS (SELECT 'turns' AS what, count(*) / {LEAST_TURNS}.0 AS share, 1.0 AS least FROM t
+              UNION ALL SELECT 'stops', avg((verb = 'PIT_NOW')::INT), 0.03 FROM t
+              UNION ALL SELECT 'questions', avg((verb LIKE 'INSPECT%' OR verb LIKE 'REQUEST%')::INT), 0.05 FROM t
+              UNION ALL SELECT 'radio', avg((verb = 'RADIO_DRIVER')::INT), 0.03 FROM t
+              UNION ALL SELECT 'families', count(DISTINCT family) / 5.0, 1.0 FROM t)
+            SELECT * FROM shares WHERE share < least""", blocking=False),
+    keys_are_unique(sft_engineer, tables.ENGINEERS, tables.TRAINING_CURVE),
+    no_rows_check(
+        grpo_engineer, "practice_began_at_the_imitator", "KL to the SFT policy must be 0 at step 0, or GRPO trained "
+        "something else than what is compared with it.",
+        f"SELECT * FROM strategy.training_curve WHERE metric = 'kl_to_sft' AND step = 0 AND value > 1e-6 "
+        f"AND {_LATEST_GRPO}"),
+    no_rows_check(
+        grpo_engineer, "numbers_are_finite", "A training whose loss, reward or gradient is not a number is broken.",
+        f"SELECT * FROM strategy.training_curve WHERE (value IS NULL OR NOT isfinite(value)) AND {_LATEST_GRPO}"),
+    no_rows_check(
+        grpo_engineer, "calls_stay_calls", "More than 2 % of the drawn calls no longer parse, or are cut off.",
+        f"SELECT metric, avg(value) AS share FROM strategy.training_curve WHERE metric IN ('parse_failures', "
+        f"'clipped') AND {_LATEST_GRPO} GROUP BY metric HAVING avg(value) > 0.02"),
+    no_rows_check(
+        grpo_engineer, "there_is_something_to_learn", "In nearly all moments all drawn calls were worth the same.",
+        f"SELECT avg(value) AS dead_moments FROM strategy.training_curve WHERE metric = 'dead_moments' AND "
+        f"{_LATEST_GRPO} HAVING avg(value) > 0.95", blocking=False),
+    no_rows_check(
+        grpo_engineer, "the_policy_still_varies", "Entropy near 0 or a KL above 1 nat: the policy collapsed or ran "
+        "off; lower the learning rate.",
+        f"""SELECT metric, arg_max(value, step) AS last FROM strategy.training_curve
+            WHERE metric IN ('entropy', 'kl_to_sft') AND {_LATEST_GRPO} GROUP BY metric
+            HAVING (metric = 'entropy' AND last < 0.005) OR (metric = 'kl_to_sft' AND last > 1.0)""", blocking=False),
+    keys_are_unique(scripted_races, tables.EPISODES, tables.DECISIONS),
+    keys_are_unique(strategy_evaluation, tables.LEADERBOARD, tables.POSTMORTEMS),
+    no_rows_check(
+        strategy_evaluation, "no_script_called_for_a_model", "A fallback would pass a script off as a model.",
+        "SELECT * FROM strategy.episodes WHERE fallbacks > 0"),
+    no_rows_check(
+        strategy_evaluation, "commands_parse", f"More than {PARSE_FAILURES:.1%} of a trained engineer's outputs are no "
+        "commands.",
+        f"SELECT policy, variant, parse_failures FROM strategy.leaderboard WHERE family = 'all' AND variant = 'plain' "
+        f"AND policy IN ('sft', 'grpo') AND parse_failures > {PARSE_FAILURES}", blocking=False),
+    no_rows_check(
+        strategy_evaluation, "scores_vary_with_the_seed", "The same score in every race: the races are one race, or "
+        "the score is gamed.", "SELECT policy, variant, family, mean FROM strategy.leaderboard WHERE constant_score",
+        blocking=False),
+    no_rows_check(
+        strategy_evaluation, "nobody_beats_the_oracle", "A race better than the best one found: the reference is "
+        "wrong.", "SELECT policy, family, seed, regret FROM strategy.episodes WHERE regret < -1e-6", blocking=False),
+]

@@ -1,0 +1,186 @@
+"""The examination: every policy on the same held-out races, each call kept as it was put out.
+
+Engineers generate in lockstep, here; their calls are then carried into the races again, one race a job, where scripted
+policies and the oracle play it too. What does not parse stays what it is: it is counted and costs what it costs, and no
+script ever calls in a model's place.
+"""
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from multiprocessing import get_context
+from typing import TYPE_CHECKING, Any
+
+from f1_pipelines.engineer.lockstep import play_together
+from f1_pipelines.engineer.postmortems import postmortem, replayed
+from f1_pipelines.engineer.regret import regret_of
+from f1_pipelines.engineer.scenes import Scenes
+from f1_pipelines.engineer.turns import RaceKey, race_keys
+from f1_pipelines.sim.environment.commands import Command, parse
+from f1_pipelines.sim.environment.environment import RaceEnvironment
+from f1_pipelines.sim.environment.observation import Observation
+from f1_pipelines.sim.policies.foresight import best_commands
+from f1_pipelines.sim.policies.play import Played, played, policy_for
+from f1_pipelines.sim.policies.policy import Decision
+from f1_pipelines.sim.scenarios import FAMILIES, UNSEEN_FAMILY, Scenario
+
+if TYPE_CHECKING:
+    from f1_pipelines.engineer.engineer import Engineer
+
+SCRIPTED = ("random", "stay_out", "done", "keyword_radio", "inspect_all", "blind_list", "fixed_stop", "checklist",
+            "expert", "oracle")
+NUMBERS = 100  # car numbers; of `renamed` races they are mirrored
+UNHEARD_OF = "valdemora"  # no circuit
+
+
+@dataclass(frozen=True)
+class Sitting:
+    """One policy's calls in one race, as they were put out."""
+
+    policy: str
+    variant: str
+    outputs: tuple[str, ...]
+    checkpoint: str | None = None
+
+
+@dataclass(frozen=True)
+class Result:
+    """Rows of one race for `strategy.episodes`, `decisions` and `postmortems`, less versions and time."""
+
+    episode: dict[str, Any]
+    decisions: list[dict[str, Any]]
+    postmortem: dict[str, Any] | None  # where there is a regret
+
+
+def held_out(count: int, unseen_circuits: int = 0, skip: int = 0) -> list[RaceKey]:
+    """The races of an examination.
+
+    Args:
+        count: Of each family: seeds of the test split, and of the family that is never trained on.
+        unseen_circuits: Of each trained family on circuits that are never trained on.
+        skip: Seeds of each left out first.
+    """
+    keys = race_keys("test", skip + count)[skip * (len(FAMILIES) - 1):]
+    keys += race_keys("unseen_family", skip + count, (UNSEEN_FAMILY,))[skip:]
+    return keys + race_keys("unseen_circuit", skip + unseen_circuits)[skip * (len(FAMILIES) - 1):]
+
+
+def renamed(scenario: Scenario) -> Scenario:
+    """The same grid, plans and events with other car numbers and a circuit nobody has heard of.
+
+    Luck is keyed by car number, so the scatter of laps differs: means compare, single races do not.
+    """
+    return replace(scenario, numbers=tuple(NUMBERS - n for n in scenario.numbers),
+                   rival=NUMBERS - scenario.rival if scenario.rival else 0,
+                   circuit=replace(scenario.circuit, circuit=UNHEARD_OF))
+
+
+def sit(engineer: Engineer, scenes: Scenes, keys: Sequence[RaceKey], policy: str, checkpoint: str | None,
+        variant: str = "plain", hints: Mapping[RaceKey, str] | None = None) -> dict[RaceKey, Sitting]:
+    """An engineer's calls in each race, greedy, all races in lockstep."""
+    scenarios = [scenes.scenario(*key) for key in keys]
+    if variant == "renamed":
+        scenarios = [renamed(scenario) for scenario in scenarios]
+    races = play_together(scenarios, engineer.commands, [(hints or {}).get(key, "") for key in keys])
+    return {key: Sitting(policy, variant, tuple(race.outputs), checkpoint)
+            for key, race in zip(keys, races, strict=True)}
+
+
+def scripted_races(scenes: Scenes, keys: Sequence[RaceKey], scripted: Sequence[str] = SCRIPTED,
+                   workers: int = 1) -> Iterator[list[Result]]:
+    """Results of the policies that do not learn, a list for each race.
+
+    Args:
+        scenes: What the races are made of.
+        keys: The races.
+        scripted: Who plays.
+        workers: Processes.
+    """
+    yield from _spread(partial(_scripted_results, scenes=scenes, scripted=tuple(scripted)), keys, workers)
+
+
+def engineer_races(scenes: Scenes, sittings: Mapping[RaceKey, Sequence[Sitting]],
+                   oracle: Mapping[RaceKey, Sequence[str]], workers: int = 1) -> Iterator[list[Result]]:
+    """Results of engineers, a list for each race.
+
+    Args:
+        scenes: What the races are made of.
+        sittings: Their calls.
+        oracle: The oracle's calls in each race; he is asked for those that are not there.
+        workers: Processes.
+    """
+    jobs = [(key, tuple(few), tuple(oracle.get(key, ()))) for key, few in sittings.items()]
+    yield from _spread(partial(_engineer_results, scenes=scenes), jobs, workers)
+
+
+def played_again(scenario: Scenario, policy: str, outputs: Sequence[str]) -> Played:
+    """The race that these calls make, with all that a picture needs."""
+    class Calls:
+        """What was called, call by call."""
+
+        def begin(self, observation: Observation) -> None:
+            self._left = iter(outputs)
+
+        def decide(self, observation: Observation) -> Decision:
+            return Decision(next(self._left), "")
+
+    return played(scenario, Calls(), policy)
+
+
+def _spread(job: Callable[[Any], list[Result]], of: Sequence[Any], workers: int) -> Iterator[list[Result]]:
+    if workers < 2:
+        yield from map(job, of)
+        return
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        yield from pool.map(job, of, chunksize=2)
+
+
+def _scripted_results(key: RaceKey, scenes: Scenes, scripted: Sequence[str]) -> list[Result]:
+    scenario = scenes.scenario(*key)
+    best = best_commands(scenario)
+    return [_result(scenario, Sitting(name, "plain", tuple(map(str, best))) if name == "oracle"
+                      else _scripted(scenario, name), best) for name in scripted]
+
+
+def _engineer_results(job: tuple[RaceKey, Sequence[Sitting], Sequence[str]], scenes: Scenes) -> list[Result]:
+    key, sittings, oracle = job
+    scenario = scenes.scenario(*key)
+    best = [parse(text) for text in oracle] or best_commands(scenario)
+    return [_result(renamed(scenario), sitting, None) if sitting.variant == "renamed"
+            else _result(scenario, sitting, best) for sitting in sittings]
+
+
+def _scripted(scenario: Scenario, name: str) -> Sitting:
+    environment, player, outputs = RaceEnvironment(), policy_for(name, scenario), []
+    seen, over = environment.begin(scenario), False
+    player.begin(seen)
+    while not over:
+        outputs.append(str(player.decide(seen).command))
+        step = environment.step(outputs[-1])
+        seen, over = step.observation, step.done
+    return Sitting(name, "plain", tuple(outputs))
+
+
+def _result(scenario: Scenario, sitting: Sitting, best: Sequence[Command] | None) -> Result:
+    """The rows of a race driven by these calls. `best` are the oracle's, None for no regret."""
+    race = replayed(scenario, sitting.outputs)
+    regret = regret_of(scenario, sitting.outputs, best) if best else None
+    lost = regret.lost.tolist() if regret else [None] * scenario.laps
+    whose = {"policy": sitting.policy, "variant": sitting.variant, "family": scenario.family, "seed": scenario.seed}
+    decisions = [{
+        **whose, "lap": seen.lap, "observation_hash": hashlib.sha256(seen.text.encode()).hexdigest()[:16],
+        "raw_output": output, "command": None if error else str(parse(output)), "error": error, "reward": reward,
+        "oracle_command": str(best[seen.lap - 1]) if best and seen.lap <= len(best) else None,
+        "regret": lost[seen.lap - 1],
+    } for seen, output, error, reward in zip(race.seen, race.outputs, race.errors, race.rewards, strict=True)]
+    info = race.info
+    whole = {**whose, "split": scenario.split, "circuit": scenario.circuit.circuit, "checkpoint": sitting.checkpoint}
+    episode = {
+        **whole, **race.environment.score.as_dict(), "finish_position": info["position"] if info["finished"] else None,
+        "best_position": info["best_position"], "regret": regret.total if regret else None,
+        "regret_s": info["regret_s"], "laps_called": len(decisions), "parse_failures": info["illegal"], "fallbacks": 0}
+    told = {**whole, **asdict(postmortem(race, regret))} if regret else None
+    return Result(episode, decisions, told)

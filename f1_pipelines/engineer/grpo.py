@@ -1,0 +1,226 @@
+"""Practice: the model tries calls in the simulator and learns from what became of them, with trl's GRPO trainer.
+
+Notable choices:
+- A step plays some races with the current policy, picks moments in them at which calls drawn from the policy differ,
+  and values each call by driving on with the policy itself (`values`). Moments at which all calls are alike teach
+  nothing and are passed over; how many there were is logged.
+- The reward of a call is its final score less the mean of its moment's calls. It is the environment's score: no judge,
+  no second model.
+- Prompts are those of `Rendering`, so SFT, practice, examination and service read the same tokens.
+- Which races a step plays follows from (seed, step) alone, so a run that was killed goes on as if it had not been.
+"""
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from f1_pipelines.engineer.engineer import Engineer
+from f1_pipelines.engineer.profiles import GrpoSettings, Profile
+from f1_pipelines.engineer.progress import SILENT, Curve, Listener, TrainingFailed
+from f1_pipelines.engineer.scenes import Scenes
+from f1_pipelines.engineer.sft import activation_checkpointing, last_checkpoint
+from f1_pipelines.engineer.turns import TRAINED, race_keys
+from f1_pipelines.engineer.values import Moment, moments_of, values_of
+from f1_pipelines.engineer.watching import Watch
+from f1_pipelines.sim.environment.commands import BadCommand, parse
+from f1_pipelines.sim.scenarios.dice import digest
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+    from f1_pipelines.engineer.rendering import Rendering
+
+FIRST_RACE = 20_000  # of the train split's count: races that the SFT turns did not come from
+POOL = 4_000  # races of each family to practise on
+SAVED_EVERY = 10
+EQUAL = 1e-6  # scores closer than this are one score
+WARN_ABOVE = {"parse_failures": 0.02, "clipped": 0.01, "dead_moments": 0.9}
+DEAD_SHARE = 0.95  # of moments without a difference: nothing can be learnt
+
+
+class Practice:
+    """Plays the races of each step and hands the calls to trl."""
+
+    def __init__(self, rendering: Rendering, scenes: Scenes, told: GrpoSettings, seed: int, longest: int,
+                 batch: int) -> None:
+        self._rendering, self._scenes, self._told, self._seed = rendering, scenes, told, seed
+        self._longest, self._batch = longest, batch
+        self._pool = race_keys("train", POOL // len(TRAINED), start=FIRST_RACE)
+        self.numbers: dict[str, float] = {}  # of the last step, by name
+
+    def __call__(self, prompts: Sequence[str], trainer: Any) -> dict[str, Any]:
+        """trl's `rollout_func`: one sample for each prompt, moments adjacent."""
+        started = time.process_time()
+        model = trainer.accelerator.unwrap_model(trainer.model)
+        engineer = Engineer(model, self._rendering, self._longest, self._batch)
+        moments, samples, dead = self._tried(engineer, trainer.state.global_step)
+        calls = [[self._rendering.command(ids) for ids in few] for few in samples]
+        generating = time.process_time()
+        caller = _Timed(engineer)
+        scores = np.array(values_of(moments, calls, caller))
+        simulated = time.process_time() - generating - caller.seconds
+        flat = [call for few in calls for call in few]
+        self.numbers = {
+            "score": float(scores.mean()), "dead_moments": dead,
+            "spread": float((scores.max(axis=1) - scores.min(axis=1)).mean()),
+            "parse_failures": float(np.mean([not _parses(call) for call in flat])),
+            "clipped": float(np.mean([len(ids) >= self._longest for few in samples for ids in few])),
+            "rollout_s": time.process_time() - started, "simulator_s": simulated,
+        }
+        rewards = scores - scores.mean(axis=1, keepdims=True)
+        prompt_ids = [self._rendering.prompt_ids(moment.seen.text) for moment in moments]
+        return {"prompt_ids": [ids for ids in prompt_ids for _ in range(self._told.samples)],
+                "completion_ids": [ids for few in samples for ids in few], "logprobs": None,
+                "gain": rewards.ravel().tolist()}
+
+    def _tried(self, engineer: Engineer, step: int) -> tuple[list[Moment], list[list[list[int]]], float]:
+        """Moments at which drawn calls differ, the token ids drawn, and the share of moments where they did not."""
+        told, rng = self._told, np.random.default_rng(digest("practice", self._seed, step))
+        keys = [self._pool[k] for k in rng.choice(len(self._pool), told.races, replace=False)]
+        races = moments_of([self._scenes.scenario(*key) for key in keys], _Timed(engineer))
+        laps = [moment for race in races for moment in race]
+        chosen = [laps[k] for k in rng.permutation(len(laps))[:told.states * told.looks]]
+        prompts = [self._rendering.prompt_ids(moment.seen.text) for moment in chosen]
+        drawn = engineer.completions([ids for ids in prompts for _ in range(told.samples)], told.temperature)
+        samples = [drawn[k * told.samples:(k + 1) * told.samples] for k in range(len(chosen))]
+        differ = [k for k, few in enumerate(samples) if len({tuple(ids) for ids in few}) > 1]
+        alike = [k for k in range(len(chosen)) if k not in set(differ)]
+        kept = (differ + alike)[:told.states]
+        return [chosen[k] for k in kept], [samples[k] for k in kept], len(alike) / len(chosen)
+
+
+def train_grpo(model: PreTrainedModel, rendering: Rendering, scenes: Scenes, profile: Profile, seed: int, folder: Path,
+               device: str = "cpu", listener: Listener = SILENT,
+               examine: Callable[[int, Engineer], bool] | None = None) -> Curve:
+    """Train the model in place, from the SFT policy that it is.
+
+    Args:
+        model: With `profile.lora`, wrapped in a fresh adapter.
+        rendering: Of its tokenizer.
+        scenes: What the races are made of.
+        profile: Its `grpo` settings.
+        seed: Of races, draws and order.
+        folder: Where checkpoints of the run lie; one that is there is gone on from.
+        device: cpu or cuda.
+        listener: Takes progress.
+        examine: Called every `SAVED_EVERY` steps with the step and the engineer as it is.
+
+    Raises:
+        TrainingFailed: Numbers were not finite, or there was nothing to learn from.
+    """
+    from datasets import Dataset
+    from transformers import PrinterCallback, TrainerCallback
+    from trl import GRPOConfig, GRPOTrainer
+
+    told, curve = profile.grpo, Curve()
+    together = told.states * told.samples
+    practice = Practice(rendering, scenes, told, seed, profile.max_new_tokens, profile.generation_batch)
+    probes = _Probes(rendering, scenes, seed)
+
+    class Examine(TrainerCallback):
+        """Numbers of ours: those of the practice, drift from the SFT policy, and the examination."""
+
+        def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+            curve.add(state.global_step, practice.numbers)
+            listener.numbers(state.global_step, practice.numbers)
+            for name, most in WARN_ABOVE.items():
+                if practice.numbers[name] > most:
+                    listener.warn(f"step {state.global_step}: {name} {practice.numbers[name]:.3f}, above {most}")
+            if state.global_step % SAVED_EVERY == 0:
+                curve.add(state.global_step, {"kl_to_sft": probes.drift(model)})
+                if examine is not None:
+                    examine(state.global_step, Engineer(model, rendering, profile.max_new_tokens,
+                                                        profile.generation_batch))
+
+    config = GRPOConfig(
+        output_dir=str(folder), max_steps=told.steps, num_generations=together, learning_rate=told.lr,
+        per_device_train_batch_size=min(told.batch, together),
+        gradient_accumulation_steps=max(together // told.batch, 1), lr_scheduler_type="constant_with_warmup",
+        warmup_steps=5, temperature=told.temperature, beta=told.beta, loss_type="dr_grpo", scale_rewards="none",
+        entropy_coef=told.entropy, max_completion_length=profile.max_new_tokens, max_grad_norm=1.0, adam_beta2=0.98,
+        use_cpu=device == "cpu", bf16=profile.bf16 and device != "cpu", seed=seed, data_seed=seed, logging_steps=1,
+        save_strategy="steps", save_steps=SAVED_EVERY, save_total_limit=1, report_to="none", disable_tqdm=True,
+        dataloader_pin_memory=False, top_k=0, top_p=1.0, **activation_checkpointing(device != "cpu"))
+    curve.add(0, {"kl_to_sft": probes.drift(model)})
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", category=FutureWarning)
+        warnings.filterwarnings("ignore", message=".*rollout_func.*")
+        trainer = GRPOTrainer(
+            model=model, reward_funcs=[_gain], args=config, processing_class=rendering.tokenizer,
+            train_dataset=Dataset.from_list([{"prompt": f"step {k}"} for k in range(told.steps)]),
+            rollout_func=practice, callbacks=[Watch(curve, listener, every=5), Examine()])
+        trainer.remove_callback(PrinterCallback)
+        trainer.train(resume_from_checkpoint=last_checkpoint(folder))
+    dead = curve.of("dead_moments")
+    if dead and np.mean(dead) > DEAD_SHARE:
+        raise TrainingFailed(f"in {np.mean(dead):.0%} of the moments all calls were alike, so there was nothing to "
+                             "learn from; raise the temperature or take an earlier SFT checkpoint")
+    return curve
+
+
+def _gain(completions: Sequence[Any], gain: Sequence[float], **_: Any) -> list[float]:
+    """trl's reward function: what `Practice` found."""
+    return list(gain)
+
+
+def _parses(call: str) -> bool:
+    try:
+        parse(call)
+    except BadCommand:
+        return False
+    return True
+
+
+class _Timed:
+    """An engineer as a caller, and the time it took."""
+
+    def __init__(self, engineer: Engineer) -> None:
+        self._engineer, self.seconds = engineer, 0.0
+
+    def __call__(self, observations: Sequence[str]) -> list[str]:
+        started = time.process_time()
+        calls = self._engineer.commands(observations)
+        self.seconds += time.process_time() - started
+        return calls
+
+
+class _Probes:
+    """Prompts on which the policy is compared with what it was before."""
+
+    COUNT = 48
+
+    def __init__(self, rendering: Rendering, scenes: Scenes, seed: int) -> None:
+        self._rendering, self._scenes, self._seed = rendering, scenes, seed
+        self._before: Any = None
+
+    def drift(self, model: PreTrainedModel) -> float:
+        """Mean KL of the first token of a call to that of the policy at the first call of this; 0 then [nats]."""
+        import torch
+
+        if self._before is None:
+            keys = race_keys("train", -(-self.COUNT // len(TRAINED)), start=FIRST_RACE - 1_000)[:self.COUNT]
+            engineer = Engineer(model, self._rendering, 40)
+            moments = moments_of([self._scenes.scenario(*key) for key in keys], _Timed(engineer))
+            self._prompts = [race[len(race) // 2].seen.text for race in moments]
+            self._before = self._log_probabilities(model)
+            return 0.0
+        now = self._log_probabilities(model)
+        return float((now.exp() * (now - self._before)).sum(dim=1).mean().clamp(min=0.0)) if torch.isfinite(
+            now).all() else float("nan")
+
+    def _log_probabilities(self, model: PreTrainedModel) -> Any:
+        import torch
+
+        training, rows = model.training, []
+        model.eval()
+        with torch.inference_mode():
+            for text in self._prompts:
+                ids = torch.tensor([self._rendering.prompt_ids(text)], device=model.device)
+                rows.append(model(input_ids=ids).logits[0, -1].float().log_softmax(dim=0).cpu())
+        model.train(training)
+        return torch.stack(rows)

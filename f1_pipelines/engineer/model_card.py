@@ -1,0 +1,139 @@
+"""A model card from the rows of the warehouse: what an engineer is, what it scores, what it can't do."""
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+
+from f1_pipelines.engineer.profiles import PROFILES, Profile
+from f1_pipelines.sim.scenarios import UNSEEN_FAMILY
+
+ALL, UNSEEN_CIRCUIT = "all", "unseen_circuit"
+WORST = 2  # families named as limits
+STAGES = {"untrained": "before any training", "sft": "imitation of the expert (SFT)",
+          "grpo": "practice in the simulator (GRPO), begun from the imitator"}
+ORIGINS = {"fresh": "weights drawn from the training seed", "package": "weights of the package `{}`",
+           "hub": "weights of `{}` from the hub"}
+
+
+def model_card(engineer: Mapping[str, Any], leaderboard: pd.DataFrame, episodes: pd.DataFrame) -> str:
+    """The card of a checkpoint in Markdown.
+
+    Args:
+        engineer: Its row of `strategy.engineers`.
+        leaderboard: Rows of `strategy.leaderboard`, of all policies.
+        episodes: Rows of `strategy.episodes`; those of this checkpoint count.
+    """
+    board = leaderboard[leaderboard["checkpoint"] == engineer["checkpoint"]]
+    mine = episodes[episodes["checkpoint"] == engineer["checkpoint"]]
+    parts = [_head(engineer), _training(engineer)]
+    if board.empty:
+        parts.append("## Scores\n\nNot examined yet: `strategy_evaluation` does that.")
+    else:
+        parts += [_scores(board, leaderboard), _limits(board, leaderboard), _seeds(mine)]
+    return "\n\n".join([*parts, _loading(engineer)]) + "\n"
+
+
+def _head(engineer: Mapping[str, Any]) -> str:
+    profile = PROFILES.get(engineer["profile"])
+    architecture = profile.architecture if profile else None
+    size = "" if architecture is None else (
+        f" Qwen3 architecture, {architecture.layers} layers, width {architecture.hidden}, {architecture.heads} heads, "
+        f"vocabulary of {architecture.vocabulary} at most.")
+    return (f"# Race engineer `{engineer['checkpoint']}`\n\n"
+            f"A causal language model that calls a simulated race lap by lap: the text of an observation in, one "
+            f"command out, no thinking. Profile `{engineer['profile']}`, {STAGES[engineer['stage']]}; "
+            f"{int(engineer['n_parameters']):,} parameters.{size} Begun from {_origin(engineer, profile)}.")
+
+
+def _origin(engineer: Mapping[str, Any], profile: Profile | None) -> str:
+    if not pd.isna(engineer["parent"]):
+        return f"checkpoint `{engineer['parent']}`"
+    return ORIGINS[profile.weights].format(profile.source) if profile else "unknown weights"
+
+
+def _training(engineer: Mapping[str, Any]) -> str:
+    settings = json.loads(engineer["settings"])
+    told = {
+        "Environment version": engineer["env_version"], "Prompt version": engineer["prompt_version"],
+        "Data version (circuits and fields, `scenes_version`)": f"`{engineer['scenes_version']}`",
+        "Training seed": engineer["training_seed"], "Turns or tried calls learnt from": f"{engineer['n_turns']:,}",
+        "Device": engineer["device"], "Time": f"{engineer['seconds']:.0f} s",
+        "Speed": _known(engineer["tokens_per_s"], "{:.0f} tokens/s"),
+        "Peak memory": _known(engineer["peak_memory_gib"], "{:.2f} GiB"),
+        "Made at": f"{pd.Timestamp(engineer['made_at']):%Y-%m-%d %H:%M} UTC",
+        "Settings": ", ".join(f"{name} {value}" for name, value in settings.items()) or "none",
+    }
+    return "## Training\n\n| | |\n| --- | --- |\n" + "\n".join(f"| {name} | {value} |" for name, value in told.items())
+
+
+def _scores(board: pd.DataFrame, leaderboard: pd.DataFrame) -> str:
+    rows = [f"| {row.family} | {row.variant} | {row.n} | {row.mean:.3f} ({row.low:.3f} to {row.high:.3f}) | "
+            f"{_gap(row)} | {_known(row.regret, '{:.3f}')} | {row.parse_failures:.2%} |" for row in board.itertuples()]
+    whole = leaderboard[(leaderboard["family"] == ALL) & (leaderboard["variant"] == "plain")].sort_values("mean")
+    others = ", ".join(f"{row.policy} {row.mean:.3f}" for row in whole.itertuples())
+    return ("## Scores\n\nMean score of held-out races in [0, 1] with its 95 % bootstrap interval. Gap closed: (this - "
+            "untrained) / (expert - untrained) on the same races. Greedy, no script in its place.\n\n"
+            "| family | variant | races | score | gap closed | regret to the oracle | parse failures |\n"
+            "| --- | --- | --: | --- | --- | --: | --: |\n" + "\n".join(rows)
+            + f"\n\nAll families, all policies: {others}.")
+
+
+def _limits(board: pd.DataFrame, leaderboard: pd.DataFrame) -> str:
+    """What the data says it is bad at."""
+    plain = board[board["variant"] == "plain"].set_index("family")
+    said = ["Knows sprints of 10 to 15 laps with six cars in this project's simulator; nothing about real pit walls."]
+    expert = leaderboard[(leaderboard["policy"] == "expert") & (leaderboard["variant"] == "plain")].set_index("family")
+    short = (expert["mean"] - plain["mean"]).drop([ALL, UNSEEN_CIRCUIT], errors="ignore").dropna().sort_values()
+    for family, behind in short[::-1].head(WORST).items():
+        said.append(f"{behind:.3f} behind the expert in {family} ({plain.loc[family, 'mean']:.3f}).")
+    if UNSEEN_FAMILY in plain.index:
+        said.append(f"{UNSEEN_FAMILY} was never trained on: {_mean(plain.loc[UNSEEN_FAMILY])}.")
+    if UNSEEN_CIRCUIT in plain.index:
+        said.append(f"Circuits never trained on: {_mean(plain.loc[UNSEEN_CIRCUIT])}.")
+    whole = board[board["family"] == ALL].set_index("variant")
+    if "renamed" in whole.index and "plain" in whole.index:
+        said.append(f"With other car numbers and an unknown circuit name: {_mean(whole.loc['renamed'])}, else "
+                    f"{whole.loc['plain', 'mean']:.3f}.")
+    failed = float(board["parse_failures"].max())
+    said.append(f"{failed:.2%} of its outputs were no command at worst; each cost what staying out costs, and more."
+                if failed else "None of its outputs was no command.")
+    if (board["constant_score"].astype(bool)).any():
+        said.append("Its score is the same in every race of a family: something is wrong with it.")
+    return "## What it can't do\n\n" + "\n".join(f"- {line}" for line in said)
+
+
+def _seeds(mine: pd.DataFrame) -> str:
+    rows = [f"| {split} | {family} | {len(few)} | {_ranges(few)} |"
+            for (split, family), few in mine.drop_duplicates(["family", "seed"]).groupby(["split", "family"])]
+    return ("## Held-out races\n\nNever trained on and not used to choose a checkpoint.\n\n"
+            "| split | family | races | seeds |\n| --- | --- | --: | --- |\n" + "\n".join(rows))
+
+
+def _loading(engineer: Mapping[str, Any]) -> str:
+    return ("## How to load it\n\n```python\nfrom pathlib import Path\n\n"
+            "from f1_pipelines.engineer.checkpoints import load_engineer\n"
+            "from f1_pipelines.sim.environment.environment import RaceEnvironment\n\n"
+            f"engineer = load_engineer(Path(\"{engineer['path']}\"))  # in the folder of checkpoints\n"
+            "environment = RaceEnvironment()\nseen = environment.reset(7, \"late_safety_car\")\n"
+            "print(engineer.commands([seen.text]))\n```\n\nThe folder holds what `transformers` reads; the chat "
+            "template is the tokenizer's. `meta.json` names the versions and digests, and other versions are refused.")
+
+
+def _ranges(few: pd.DataFrame) -> str:
+    seeds = sorted(few["seed"].astype(int))
+    return f"{len(seeds)} from {seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else str(seeds[0])
+
+
+def _mean(row: pd.Series) -> str:
+    return f"{row['mean']:.3f} ({row['low']:.3f} to {row['high']:.3f}, {row['n']} races)"
+
+
+def _gap(row: Any) -> str:
+    return "-" if pd.isna(row.gap_closed) else f"{row.gap_closed:.0%} ({row.gap_low:.0%} to {row.gap_high:.0%})"
+
+
+def _known(value: object, form: str) -> str:
+    return "-" if pd.isna(value) else form.format(value)

@@ -1,0 +1,43 @@
+"""What a training run tells while it runs, and what it leaves. No torch, no transformers."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+
+class TrainingFailed(RuntimeError):
+    """Training went wrong or learnt nothing. One sentence: what was seen, what to do."""
+
+
+@dataclass
+class Curve:
+    """All that was measured, by step."""
+
+    points: list[tuple[int, str, float]] = field(default_factory=list)
+
+    def add(self, step: int, values: dict[str, Any]) -> None:
+        """Take in the numbers of one step."""
+        self.points += [(step, name, float(value)) for name, value in values.items()
+                        if isinstance(value, int | float) and not isinstance(value, bool)]
+
+    def of(self, metric: str) -> list[float]:
+        """One metric, step by step."""
+        return [value for _, name, value in self.points if name == metric]
+
+
+def _nothing(*_: Any) -> None:
+    pass
+
+
+@dataclass(frozen=True)
+class Listener:
+    """Who is told while a training runs: `line` in words, `numbers` with the step and what was measured in it, `warn`
+    of what looks wrong."""
+
+    line: Callable[[str], None] = _nothing
+    numbers: Callable[[int, dict[str, Any]], None] = _nothing
+    warn: Callable[[str], None] = _nothing
+
+
+SILENT = Listener()

@@ -1,0 +1,190 @@
+"""One training from a job file to a checkpoint: here, or as `python -m f1_pipelines.engineer.training JOB.json`.
+
+The same function trains inside a Dagster step, in a process of its own and under `accelerate launch`; what differs is
+who takes the lines of progress.
+"""
+from __future__ import annotations
+
+import json
+import os
+import resource
+import sys
+import time
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from f1_pipelines.engineer.profiles import GrpoSettings, Profile, SftSettings, profile_of
+from f1_pipelines.engineer.scenes import Scenes
+
+if TYPE_CHECKING:
+    from f1_pipelines.engineer.checkpoints import EngineerCheckpoint
+    from f1_pipelines.engineer.progress import Curve, Listener
+
+RESULT = "result.json"
+GIB = 2**30
+SELECTION_RACES = 12  # of each trained family, validation split: to choose a GRPO checkpoint, never to report
+
+
+@dataclass(frozen=True)
+class Job:
+    """All that a training needs. Paths are absolute, so that any process can run it.
+
+    Attributes:
+        stage: sft or grpo.
+        profile: Name.
+        settings: Fields of the profile's `sft` or `grpo` that differ from it.
+        turns: JSON lines with prompt and completion, for SFT.
+        parent: Folder of the checkpoint to begin with, for GRPO.
+        scenes: JSON of the scenes.
+        seed: Of the training.
+        work: Folder of the run: what to resume from, and the result.
+        checkpoints: Folder of engineers.
+        weights: Folder with the weights of a hub profile, empty for the hub.
+        device, precision: cpu, cuda, cuda:1; float32 or bfloat16.
+    """
+
+    stage: str
+    profile: str
+    settings: dict[str, Any]
+    turns: str
+    parent: str
+    scenes: str
+    seed: int
+    work: str
+    checkpoints: str
+    weights: str = ""
+    device: str = "cpu"
+    precision: str = "float32"
+
+    def write(self) -> Path:
+        """Store it as the job file of its work folder."""
+        path = Path(self.work) / "job.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(asdict(self), indent=2))
+        return path
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What came of a job."""
+
+    checkpoint: str
+    untrained: str  # SFT: the model before any training; GRPO: its parent
+    points: list[tuple[int, str, float]]
+    n_turns: int
+    n_parameters: int
+    seconds: float
+    tokens_per_s: float | None
+    peak_memory_gib: float
+    settings: dict[str, Any]
+
+    @classmethod
+    def read(cls, work: Path) -> Trained:
+        """The result that a process left."""
+        return cls(**json.loads((work / RESULT).read_text()))
+
+
+def run(job: Job, listener: Listener | None = None) -> Trained:
+    """Train, store the checkpoint, and leave the result in the work folder."""
+    for name, value in (("OMP_WAIT_POLICY", "PASSIVE"), ("GOMP_SPINCOUNT", "0"), ("TOKENIZERS_PARALLELISM", "false")):
+        os.environ.setdefault(name, value)
+    if profile_of(job.profile).weights != "hub" or job.weights:
+        os.environ.setdefault("HF_HUB_OFFLINE", "1")  # libraries ask the hub about any model, and wait for it
+    import torch
+
+    from f1_pipelines.engineer.progress import Listener
+
+    listener = listener or Listener(print, warn=print)
+    if job.device == "cpu":  # two spinning threads on a busy machine are slower than one
+        torch.set_num_threads(1)
+    started = time.monotonic()
+    profile = _profile_of(job)
+    scenes = Scenes.from_json(Path(job.scenes).read_text())
+    stored, untrained, curve, n_turns = (_sft if job.stage == "sft" else _grpo)(job, profile, scenes, listener)
+    seconds = time.monotonic() - started
+    peak = torch.cuda.max_memory_allocated() if job.device != "cpu" else \
+        resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    seen = curve.of("num_tokens") or curve.of("num_input_tokens_seen")
+    result = Trained(
+        stored.id, untrained, curve.points, n_turns, int(stored.meta["n_parameters"]), round(seconds, 1),
+        round(seen[-1] / seconds, 1) if seen else None, round(peak / GIB, 3),
+        asdict(getattr(profile, job.stage)))
+    (Path(job.work) / RESULT).write_text(json.dumps(asdict(result)))
+    return result
+
+
+def _profile_of(job: Job) -> Profile:
+    profile = profile_of(job.profile)
+    kind = SftSettings if job.stage == "sft" else GrpoSettings
+    settings = kind(**{**asdict(getattr(profile, job.stage)), **job.settings})
+    return replace(profile, **{job.stage: settings}, bf16=job.precision == "bfloat16")
+
+
+def _meta(job: Job, profile: Profile, scenes: Scenes, **more: Any) -> dict[str, Any]:
+    settings = asdict(getattr(profile, job.stage)) if more["stage"] != "untrained" else {}
+    return {"profile": job.profile, "training_seed": job.seed, "scenes_version": scenes.version,
+            "settings": settings, **more}
+
+
+def _sft(job: Job, profile: Profile, scenes: Scenes,
+         listener: Listener) -> tuple[EngineerCheckpoint, str, Curve, int]:
+    from f1_pipelines.engineer.checkpoints import save_engineer
+    from f1_pipelines.engineer.sft import Example, train_sft
+    from f1_pipelines.engineer.weights import first_model, published, with_adapter
+
+    examples = [Example(**json.loads(line)) for line in Path(job.turns).read_text().splitlines()]
+    engineers = Path(job.checkpoints)
+    model, rendering = first_model(profile, (f"{e.prompt}\n{e.completion}" for e in examples), job.seed,
+                                   engineers / "weights", Path(job.weights) if job.weights else None)
+    size = sum(weights.numel() for weights in model.parameters())
+    before = save_engineer(model, rendering, engineers, _meta(
+        job, profile, scenes, stage="untrained", parent=None, n_turns=0, n_parameters=size))
+    model = with_adapter(model.to(job.device), profile)
+    curve = train_sft(model, rendering, examples, profile, job.seed, Path(job.work) / "steps", job.device, listener)
+    model = published(model, profile, rendering, [example.prompt for example in examples])
+    stored = save_engineer(model, rendering, engineers, _meta(
+        job, profile, scenes, stage="sft", parent=before.id, n_turns=len(examples), n_parameters=size))
+    return stored, before.id, curve, len(examples)
+
+
+def _grpo(job: Job, profile: Profile, scenes: Scenes,
+          listener: Listener) -> tuple[EngineerCheckpoint, str, Curve, int]:
+    from f1_pipelines.engineer.checkpoints import load_engineer, read_checkpoint, save_engineer
+    from f1_pipelines.engineer.grpo import train_grpo
+    from f1_pipelines.engineer.selection import BestSoFar
+    from f1_pipelines.engineer.weights import published, with_adapter
+
+    parent, start = read_checkpoint(Path(job.parent)), load_engineer(Path(job.parent), job.device)
+    model = with_adapter(start.model, profile)
+    best = BestSoFar(model, scenes, SELECTION_RACES, Path(job.work) / "best.safetensors", listener)
+    best.examine(0, start)
+    curve = train_grpo(model, start.rendering, scenes, profile, job.seed, Path(job.work) / "steps", job.device,
+                       listener, best.examine)
+    best.restore()
+    curve.points += best.points
+    model = published(model, profile, start.rendering, [seen.text for seen in best.seen])
+    told = profile.grpo
+    tried = told.steps * told.states * told.samples
+    stored = save_engineer(model, start.rendering, Path(job.checkpoints), _meta(
+        job, profile, scenes, stage="grpo", parent=parent.id, n_turns=tried,
+        n_parameters=parent.meta["n_parameters"], chosen_step=best.step))
+    return stored, parent.id, curve, tried
+
+
+def main() -> None:
+    """Run the job whose file is named on the command line; under Dagster Pipes, progress goes to the run's log."""
+    from dagster_pipes import PipesContext, open_dagster_pipes
+
+    from f1_pipelines.engineer.progress import Listener
+
+    job = Job(**json.loads(Path(sys.argv[1]).read_text()))
+    if "DAGSTER_PIPES_CONTEXT" not in os.environ:
+        print(json.dumps({"checkpoint": run(job).checkpoint}))
+        return
+    with open_dagster_pipes():
+        run(job, Listener(PipesContext.get().log.info, warn=PipesContext.get().log.warning))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,71 @@
+"""What calls are worth under the policy that is being trained: `values_of(moments, calls, caller)`.
+
+A race is forked before a lap, each call is driven, and the policy itself calls the rest: same state, same noise, so two
+calls of one moment differ by nothing but the call (common random numbers). The expert never finishes a race: that makes
+every delay free, and a policy learns not to stop.
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from f1_pipelines.engineer.lockstep import Caller
+from f1_pipelines.sim.environment.environment import RaceEnvironment
+from f1_pipelines.sim.environment.observation import Observation
+from f1_pipelines.sim.scenarios import Scenario
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A race just before a lap is called. The environment is never driven on: it is forked."""
+
+    environment: RaceEnvironment
+    seen: Observation
+
+
+def moments_of(scenarios: Sequence[Scenario], caller: Caller) -> list[list[Moment]]:
+    """Every lap of each race as the caller drives it."""
+    moments: list[list[Moment]] = [[] for _ in scenarios]
+    now: dict[int, Moment] = {}
+    for k, scenario in enumerate(scenarios):
+        environment = RaceEnvironment(reward="terminal")
+        now[k] = Moment(environment, environment.begin(scenario))
+    while now:
+        for k, output in zip(list(now), caller([moment.seen.text for moment in now.values()]), strict=True):
+            moment = now.pop(k)
+            moments[k].append(moment)
+            twin = moment.environment.fork()
+            step = twin.step(output)
+            if not step.done:
+                now[k] = Moment(twin, step.observation)
+    return moments
+
+
+def values_of(moments: Sequence[Moment], calls: Sequence[Sequence[str]], caller: Caller) -> list[list[float]]:
+    """Final score of each call at each moment if the caller calls the rest. The same call is raced once.
+
+    Args:
+        moments: Where.
+        calls: Raw outputs tried at each; one that does not parse costs what it costs.
+        caller: Who goes on.
+    """
+    done: dict[tuple[int, str], float] = {}
+    going: dict[tuple[int, str], tuple[RaceEnvironment, Observation]] = {}
+    for k, (moment, tried) in enumerate(zip(moments, calls, strict=True)):
+        for call in dict.fromkeys(tried):
+            _advance((k, call), moment.environment.fork(), call, done, going)
+    while going:
+        keys = list(going)
+        outputs = caller([going[key][1].text for key in keys])
+        for key, output in zip(keys, outputs, strict=True):
+            _advance(key, going.pop(key)[0], output, done, going)
+    return [[done[k, call] for call in tried] for k, tried in enumerate(calls)]
+
+
+def _advance(key: tuple[int, str], environment: RaceEnvironment, call: str, done: dict[tuple[int, str], float],
+             going: dict[tuple[int, str], tuple[RaceEnvironment, Observation]]) -> None:
+    step = environment.step(call)
+    if step.done:
+        done[key] = step.info["score"]
+    else:
+        going[key] = (environment, step.observation)

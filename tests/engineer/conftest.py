@@ -1,0 +1,85 @@
+"""Races of scripted policies, played for real, and engineers of toy size."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from f1_pipelines.engineer.checkpoints import save_engineer
+from f1_pipelines.engineer.engineer import Engineer
+from f1_pipelines.engineer.profiles import Architecture, GrpoSettings, Profile, SftSettings, profile_of
+from f1_pipelines.engineer.rendering import Rendering
+from f1_pipelines.engineer.scenes import Scenes
+from f1_pipelines.engineer.sft import Example, train_sft
+from f1_pipelines.engineer.tiny import fresh_model, train_tokenizer
+from f1_pipelines.engineer.turns import Turn, expert_turns, race_keys
+from f1_pipelines.sim.environment.environment import RaceEnvironment
+from f1_pipelines.sim.policies.play import policy_for
+from f1_pipelines.sim.scenarios import Scenario
+
+
+@pytest.fixture(scope="session")
+def calls_of() -> Callable[[Scenario, str], list[str]]:
+    """What a scripted policy calls in a race, lap by lap."""
+    def play(scenario: Scenario, policy: str) -> list[str]:
+        environment, player, outputs, over = RaceEnvironment(), policy_for(policy, scenario), [], False
+        seen = environment.begin(scenario)
+        player.begin(seen)
+        while not over:
+            outputs.append(str(player.decide(seen).command))
+            step = environment.step(outputs[-1])
+            seen, over = step.observation, step.done
+        return outputs
+
+    return play
+
+
+torch.set_num_threads(1)  # two spinning threads on a busy machine take five times as long
+
+TOY = Architecture(hidden=32, layers=1, heads=2, kv_heads=1, head_dim=16, feed_forward=64, vocabulary=512)
+
+
+@pytest.fixture(scope="session")
+def turns() -> list[Turn]:
+    """The expert's turns of two training races of each of two families."""
+    keys = race_keys("train", 2, ("dry_strategy_sprint", "tyre_cliff_management"))
+    return [turn for race in expert_turns(Scenes(), keys) for turn in race]
+
+
+@pytest.fixture(scope="session")
+def examples(turns) -> list[Example]:
+    return [Example(turn.prompt, turn.completion) for turn in turns]
+
+
+@pytest.fixture(scope="session")
+def toy_profile() -> Profile:
+    """A model of a few thousand weights, trained for a few steps."""
+    return replace(
+        profile_of("tiny"), architecture=TOY, max_new_tokens=12,
+        sft=SftSettings(epochs=8.0, batch=8, lr=1e-2, warmup_steps=2),
+        grpo=GrpoSettings(steps=2, races=2, states=4, looks=2, samples=4, lr=1e-3, batch=8, temperature=1.0))
+
+
+@pytest.fixture(scope="session")
+def toy_tokenizer(examples):
+    return train_tokenizer((f"{e.prompt}\n{e.completion}" for e in examples), TOY)
+
+
+@pytest.fixture
+def toy(toy_tokenizer) -> Engineer:
+    """An untrained engineer of its own for each test."""
+    return Engineer(fresh_model(toy_tokenizer, TOY, 0), Rendering(toy_tokenizer, False), max_new_tokens=12)
+
+
+@pytest.fixture(scope="session")
+def pupil_folder(toy_tokenizer, examples, toy_profile, tmp_path_factory) -> Path:
+    """A stored engineer after a few steps of imitation."""
+    folder = tmp_path_factory.mktemp("engineers")
+    model, rendering = fresh_model(toy_tokenizer, TOY, 0), Rendering(toy_tokenizer, False)
+    train_sft(model, rendering, examples, toy_profile, 0, folder / "steps")
+    return save_engineer(model, rendering, folder, {
+        "stage": "sft", "profile": "tiny", "parent": None, "training_seed": 0, "settings": {}, "n_turns": len(examples),
+        "scenes_version": Scenes().version, "n_parameters": 1}).path

@@ -1,0 +1,53 @@
+"""One rendering for SFT, practice, examination and service."""
+from dataclasses import replace
+
+import pytest
+
+from f1_pipelines.engineer.agreement import disagreements
+from f1_pipelines.engineer.profiles import PROFILES, UnknownProfile, profile_of
+from f1_pipelines.engineer.rendering import Rendering
+from f1_pipelines.engineer.sft import Example
+
+
+@pytest.mark.parametrize("system", [False, True])
+def test_all_read_the_same_tokens(toy_tokenizer, examples, system):
+    assert disagreements(Rendering(toy_tokenizer, system), examples) == []
+
+
+def test_a_rendering_that_thinks_or_learns_the_prompt_is_found_out(toy_tokenizer, examples):
+    class Thinking(Rendering):
+        def prompt(self, observation):
+            return self.tokenizer.apply_chat_template(self.messages(observation), tokenize=False,
+                                                      add_generation_prompt=True) + "<think>\nwell"
+
+    class Greedy(Rendering):
+        def example(self, observation, command):
+            turn = super().example(observation, command)
+            return turn | {"labels": turn["input_ids"]}
+
+    class Endless(Rendering):
+        def completion_ids(self, command):
+            return super().completion_ids(command)[:-1]
+
+    assert "thinking is on" in " ".join(disagreements(Thinking(toy_tokenizer, False), examples[:1]))
+    assert disagreements(Greedy(toy_tokenizer, False), examples[:1])
+    assert "the end of the turn is not learnt" in " ".join(disagreements(Endless(toy_tokenizer, False), examples[:1]))
+    bare = [Example(examples[0].prompt.splitlines()[0], "STAY_OUT")]
+    assert "briefing" in disagreements(Rendering(toy_tokenizer, False), bare)[0]
+
+
+def test_a_completion_is_read_back_up_to_the_end_of_the_turn(toy_tokenizer):
+    rendering = Rendering(toy_tokenizer, False)
+    for command in ("PIT_NOW hard", 'RADIO_DRIVER "Box lap 7 for hards, rain on lap 9"', "HOLD_GAP 44", "ünïcode"):
+        assert rendering.command([*rendering.completion_ids(command), *rendering.completion_ids("STAY_OUT")]) == command
+
+
+def test_an_unknown_profile_names_the_valid_ones():
+    with pytest.raises(UnknownProfile, match="gpt.*F1_PROFILE.*tiny, smollm2, qwen3-0.6b, qwen3-4b"):
+        profile_of("gpt")
+
+
+def test_the_large_profiles_are_as_asked():
+    large = PROFILES["qwen3-4b"]
+    assert (large.lora.rank, large.bf16, large.grpo.samples, large.grpo.steps) == (16, True, 8, 200)
+    assert replace(large, name="tiny") != PROFILES["tiny"]

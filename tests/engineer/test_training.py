@@ -1,0 +1,133 @@
+"""Imitation and practice at toy size, with trl's own trainers."""
+import json
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from f1_pipelines.engineer import grpo, sft, training
+from f1_pipelines.engineer.checkpoints import load_engineer, read_checkpoint
+from f1_pipelines.engineer.grpo import train_grpo
+from f1_pipelines.engineer.profiles import PROFILES
+from f1_pipelines.engineer.progress import Listener, TrainingFailed
+from f1_pipelines.engineer.scenes import Scenes
+from f1_pipelines.engineer.sft import last_checkpoint, train_sft
+from f1_pipelines.engineer.tiny import fresh_model
+from f1_pipelines.engineer.training import Job, Trained
+from tests.engineer.conftest import TOY
+
+
+def weights_of(model) -> torch.Tensor:
+    return torch.cat([weights.detach().ravel() for weights in model.parameters()])
+
+
+def test_imitation_learns_and_tells(toy, examples, toy_profile, tmp_path):
+    lines, steps = [], []
+    listener = Listener(lines.append, lambda step, numbers: steps.append((step, numbers)))
+    curve = train_sft(toy.model, toy.rendering, examples, toy_profile, 0, tmp_path, listener=listener)
+    losses = curve.of("loss")
+    assert losses[-1] < 0.6 * losses[0]
+    assert "s left" in lines[-1]
+    assert steps[0][1]["loss"] == losses[0]
+
+
+def test_a_killed_imitation_goes_on_as_if_nothing_had_happened(toy_tokenizer, toy, examples, toy_profile, tmp_path,
+                                                               monkeypatch):
+    monkeypatch.setattr(sft, "SAVED_EVERY", 5)
+    straight = fresh_model(toy_tokenizer, TOY, 0)
+    train_sft(straight, toy.rendering, examples, toy_profile, 0, tmp_path / "a")
+
+    class Killed(Exception):
+        pass
+
+    def kill(step, numbers):
+        if step >= 10:
+            raise Killed
+
+    with pytest.raises(Killed):
+        train_sft(toy.model, toy.rendering, examples, toy_profile, 0, tmp_path / "b", listener=Listener(numbers=kill))
+    assert last_checkpoint(tmp_path / "b")
+    again = fresh_model(toy_tokenizer, TOY, 0)
+    train_sft(again, toy.rendering, examples, toy_profile, 0, tmp_path / "b")
+    assert torch.equal(weights_of(again), weights_of(straight))
+
+
+def test_half_a_checkpoint_is_not_gone_on_from(tmp_path):
+    (tmp_path / "checkpoint-10").mkdir()
+    (tmp_path / "checkpoint-10" / "trainer_state.json").write_text("{}")
+    assert last_checkpoint(tmp_path) is None
+
+
+def test_a_training_that_learns_nothing_fails(toy, examples, toy_profile, tmp_path):
+    lazy = replace(toy_profile, sft=replace(toy_profile.sft, lr=1e-9, epochs=8.0))
+    with pytest.raises(TrainingFailed, match="nothing was learnt"):
+        train_sft(toy.model, toy.rendering, examples, lazy, 0, tmp_path)
+
+
+def test_numbers_that_are_not_finite_stop_it(toy, examples, toy_profile, tmp_path):
+    with torch.no_grad():
+        next(toy.model.parameters()).fill_(float("nan"))
+    with pytest.raises(TrainingFailed, match="is nan; lower the learning rate"):
+        train_sft(toy.model, toy.rendering, examples, toy_profile, 0, tmp_path)
+
+
+def test_practice_starts_at_the_imitator_and_moves(pupil_folder, toy_profile, tmp_path):
+    engineer = load_engineer(pupil_folder)
+    before = weights_of(engineer.model).clone()
+    curve = train_grpo(engineer.model, engineer.rendering, Scenes(), toy_profile, 0, tmp_path)
+    assert curve.of("kl_to_sft")[0] == 0.0
+    assert len(curve.of("score")) == toy_profile.grpo.steps
+    assert all(0.0 <= score <= 1.0 for score in curve.of("score"))
+    assert not torch.equal(weights_of(engineer.model), before)
+
+
+def test_practice_that_was_killed_goes_on_as_if_nothing_had_happened(pupil_folder, toy_profile, tmp_path, monkeypatch):
+    monkeypatch.setattr(grpo, "SAVED_EVERY", 1)
+    straight, stopped, again = (load_engineer(pupil_folder) for _ in range(3))
+    train_grpo(straight.model, straight.rendering, Scenes(), toy_profile, 3, tmp_path / "a")
+
+    class Killed(Exception):
+        pass
+
+    def kill(step, engineer):
+        if step == 2:
+            raise Killed
+
+    with pytest.raises(Killed):
+        train_grpo(stopped.model, stopped.rendering, Scenes(), toy_profile, 3, tmp_path / "b", examine=kill)
+    assert last_checkpoint(tmp_path / "b").endswith("checkpoint-1")
+    train_grpo(again.model, again.rendering, Scenes(), toy_profile, 3, tmp_path / "b")
+    assert torch.equal(weights_of(again.model), weights_of(straight.model))
+
+
+def test_practice_without_a_choice_says_so(pupil_folder, toy_profile, tmp_path):
+    frozen = replace(toy_profile, grpo=replace(toy_profile.grpo, temperature=1e-3))
+    engineer = load_engineer(pupil_folder)
+    with pytest.raises(TrainingFailed, match="all calls were alike"):
+        train_grpo(engineer.model, engineer.rendering, Scenes(), frozen, 0, tmp_path)
+
+
+@pytest.fixture
+def toy_tiny(monkeypatch, toy_profile):
+    monkeypatch.setitem(PROFILES, "tiny", toy_profile)
+    monkeypatch.setattr(training, "SELECTION_RACES", 1)
+
+
+def _job(tmp_path: Path, stage: str, turns: Path, **more: object) -> Job:
+    (tmp_path / "scenes.json").write_text(Scenes().as_json())
+    return Job(stage, "tiny", {}, str(turns), seed=0, scenes=str(tmp_path / "scenes.json"),
+               work=str(tmp_path / stage), checkpoints=str(tmp_path / "engineers"), **{"parent": "", **more})
+
+
+def test_jobs_end_in_checkpoints_with_their_lineage(toy_tiny, examples, tmp_path):
+    turns = tmp_path / "turns.jsonl"
+    turns.write_text("\n".join(json.dumps(asdict(example)) for example in examples))
+    first = training.run(_job(tmp_path, "sft", turns), Listener())
+    engineers = tmp_path / "engineers"
+    assert read_checkpoint(engineers / first.checkpoint).meta["parent"] == first.untrained
+    assert read_checkpoint(engineers / first.untrained).meta["stage"] == "untrained"
+    assert Trained.read(tmp_path / "sft").checkpoint == first.checkpoint
+    second = training.run(_job(tmp_path, "grpo", turns, parent=str(engineers / first.checkpoint)), Listener())
+    assert read_checkpoint(engineers / second.checkpoint).meta["parent"] == first.checkpoint
+    assert [step for step, name, _ in second.points if name == "selection_score"] == [0]
