@@ -74,9 +74,10 @@ def status_trace(status: np.ndarray | None, episodes: int, laps: int) -> np.ndar
     """Given statuses with their laps so far and left, one green lap appended, (3, L + 1, E)."""
     if status is None:
         return None
-    trace = np.full((laps + 1, episodes), GREEN, dtype=np.int64)
-    trace[:laps] = np.broadcast_to(np.asarray(status, dtype=np.int64), (episodes, laps)).T
-    return np.stack([trace, *track_status.periods(trace)])
+    trace = np.empty((3, laps + 1, episodes), dtype=np.int64)
+    trace[0, :laps], trace[0, laps] = np.asarray(status, dtype=np.int64).reshape(-1, laps).T, GREEN
+    trace[1:] = track_status.periods(trace[0])
+    return trace
 
 
 def status_tables(circuit: Circuit, spread: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

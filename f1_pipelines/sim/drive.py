@@ -7,6 +7,7 @@ assumptions unless said: no timing data says what mode a driver was in.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from typing import NamedTuple
 
 import numpy as np
 
@@ -82,8 +83,7 @@ def drive_table() -> np.ndarray:
 DRIVE_TABLE = drive_table()
 
 
-@dataclass(frozen=True)
-class Calls:
+class Calls(NamedTuple):
     """What the pit walls ask for the coming lap, (E, N) arrays by car column; None asks nothing of anybody.
 
     `pit`: compound to change to at the end of the lap, -1 to stay out. `drive`: see `drive_code()`; None keeps

@@ -4,6 +4,7 @@ from __future__ import annotations
 import numpy as np
 
 from f1_pipelines.sim import track_status
+from f1_pipelines.sim.arrays import any_of, with_values
 from f1_pipelines.sim.parameters import GREEN, HARD, INTER, MEDIUM, RED, VSC, WET
 from f1_pipelines.sim.race import Race
 from f1_pipelines.sim.state import ACCIDENT, MECHANICAL, OUT_OF_FUEL, RaceState
@@ -21,12 +22,7 @@ def column_of(race: Race, name: str, call: np.ndarray) -> np.ndarray:
     return np.maximum(call, 0) + race.rows
 
 
-def any_of(mask: np.ndarray) -> bool:
-    """Whether any is set: `mask.any()` at a quarter of its overhead, which is what small batches are made of."""
-    return np.count_nonzero(mask) > 0
-
-
-def incidents(race: Race, state: RaceState, row: int, hit: np.ndarray, hazard: np.ndarray,
+def incidents(race: Race, state: RaceState, row: int, hazard: np.ndarray, other: np.ndarray,
               fuel: np.ndarray, burn: np.ndarray, puncture: np.ndarray | None) -> tuple[np.ndarray, ...]:
     """Cars that stop for good, punctures, dry tanks.
 
@@ -34,7 +30,7 @@ def incidents(race: Race, state: RaceState, row: int, hit: np.ndarray, hazard: n
         reason to stop (E, N) or 0; punctured (E, N) bool; fuel after the lap [kg]; time lost [s].
     """
     engine, u = race.engine, race.hazard_u[row]
-    running = state.out == 0
+    running, hit = state.out == 0, u < hazard + other
     stopped = np.where(hit & (u < hazard), ACCIDENT, np.where(hit & (u < hazard + race.mechanical), MECHANICAL, 0))
     flat = (hit & (stopped == 0)) if puncture is None else (hit & (stopped == 0)) | puncture
     # Less than a lap's fuel: coast through this lap on half of it; less than that: stop beside the track.
@@ -56,16 +52,16 @@ def stops(race: Race, state: RaceState, row: int, pit: np.ndarray | None, punctu
     """
     engine = race.engine
     pit = np.full(elapsed.shape, -1) if pit is None else np.asarray(pit, dtype=np.int64)
-    if any_of(pit > WET):
-        raise BadCall(f"pit holds compound {pit.max()}; wanted -1 (stay out) to {WET} (wet).")
     if puncture is not None:
         pit = np.where(puncture & (pit < 0), _set_for(race, state, row), pit)
     new = (pit >= 0) & (state.out == 0) if state.any_out else pit >= 0
     if stopped is not None:
         new = new & (stopped == 0)
     at = new.ravel().nonzero()[0]
-    episode, first_set, compound = at // race.cars, race.rows5.take(at), pit.take(at)
-    status = state.status.take(episode)
+    first_set, compound = race.rows5.take(at), pit.take(at)
+    if state.any_slow or race.mate is not None:
+        episode = at // race.cars
+        status = state.status.take(episode)
     if state.any_slow:
         column = np.where((status == VSC) & (state.status_left.take(episode) == 1), 4, status)
         cost = race.stop_loss_s.take(column + first_set) + race.stop_s[row].take(at) * (status != RED)
@@ -77,20 +73,17 @@ def stops(race: Race, state: RaceState, row: int, pit: np.ndarray | None, punctu
         wait = engine.double_stack_s + race.standstill.take(episode) - (own - theirs)
         second = new.take(mate) & (own > theirs) & (status != RED)
         cost = cost + np.where(second, np.maximum(wait, 0.0), 0.0)
-    cliff = race.tyres[2].take(compound + first_set) * race.cliff_factor[row].take(at)
+    if any_of(compound > WET):
+        raise BadCall(f"pit holds compound {compound.max()}; wanted -1 (stay out) to {WET} (wet).")
+    offset, slope, usual_cliff = race.tyres.take(compound + first_set, axis=1)
+    cliff = usual_cliff * race.cliff_factor[row].take(at)
     changes = {"compound": with_values(state.compound, at, compound),
+               "offset_s": with_values(state.offset_s, at, offset), "slope_s": with_values(state.slope_s, at, slope),
                "cliff_laps": with_values(state.cliff_laps, at, cliff),
-               "used": with_values(state.used, at, state.used.take(at) | (1 << compound)),
-               "stops": with_values(state.stops, at, state.stops.take(at) + 1)}
-    changes["rain_tyres"] = any_of(changes["compound"] > HARD)
+               "used": with_values(state.used, at, state.used.take(at) | (1 << compound)), "stops": state.stops + new}
+    changes["rain_tyres"] = any_of((changes["compound"] if state.rain_tyres else compound) > HARD)
+    changes["last_stop"] = state.lap + 1
     return changes, at, with_values(np.zeros(elapsed.shape), at, cost)
-
-
-def with_values(array: np.ndarray, at: np.ndarray, values: np.ndarray | float) -> np.ndarray:
-    """A copy with these values at flat indices: a quarter of what `np.where` takes."""
-    array = array.copy()
-    array.put(at, values)
-    return array
 
 
 def _set_for(race: Race, state: RaceState, row: int) -> np.ndarray:
@@ -104,7 +97,8 @@ def status_of_next_lap(race: Race, state: RaceState, lap: int,
                        stopped: np.ndarray | None) -> tuple[tuple[np.ndarray, ...], bool]:
     """status, age and left (E,) of the lap to come, and whether any episode is not green."""
     if race.status is not None:
-        return tuple(race.status[:, lap]), race.slow_laps[lap]
+        status, age, left = race.given_status
+        return (status[lap], age[lap], left[lap]), race.slow_laps[lap]
     row = race.row(lap)
     if stopped is None and not state.any_slow and not race.eventful[row]:
         return (state.status, state.status_age + 1, state.status_left), False

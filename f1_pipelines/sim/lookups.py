@@ -21,9 +21,10 @@ def slow_ratio(engine: EngineParameters, circuit: Circuit) -> np.ndarray:
     vsc = [circuit("vsc_lap_ratio"), circuit("vsc_last_lap_ratio")]
     leader = [circuit("sc_first_leader_ratio")] + [circuit("sc_leader_ratio")] * len(engine.sc_catch_fade)
     catching = [circuit("sc_catch_ratio") * fade for fade in engine.sc_catch_fade]
-    return np.stack([*vsc, *leader, *vsc, circuit("sc_first_catch_ratio"), *catching])
+    return np.array([*vsc, *leader, *vsc, circuit("sc_first_catch_ratio"), *catching])
 
 
+@lru_cache(maxsize=16)
 def by_status(engine: EngineParameters) -> np.ndarray:
     """What a closed track does to a lap, as `Race.by_status`."""
     slow_c = engine.temp_slow_c
@@ -31,6 +32,12 @@ def by_status(engine: EngineParameters) -> np.ndarray:
                      [1.0, engine.fuel_vsc, engine.fuel_sc, engine.fuel_sc],
                      [0.0, slow_c * engine.temp_vsc, slow_c, slow_c],
                      [1.0, engine.slow_hazard, engine.slow_hazard, engine.slow_hazard]])
+
+
+@lru_cache(maxsize=64)
+def pass_cost_s(engine: EngineParameters, cars: int) -> np.ndarray:
+    """What passing and being passed cost, as `Race.pass_cost_s`."""
+    return np.repeat([0.0, engine.passed_loss_s, engine.passer_loss_s], [1, cars - 1, cars - 1])
 
 
 def openness(engine: EngineParameters, pass_circuit: np.ndarray) -> np.ndarray:

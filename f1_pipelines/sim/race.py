@@ -6,16 +6,16 @@ forked race meets the same noise.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
 
 import numpy as np
 
-from f1_pipelines.sim import lookups, noise, weather
-from f1_pipelines.sim.draws import lap_draws, start_scatter, status_tables, status_trace
-from f1_pipelines.sim.drive import DRIVE_TABLE
-from f1_pipelines.sim.parameters import GREEN, MEDIUM, SLICES, EngineParameters
-from f1_pipelines.sim.priors import REFERENCE_AGE_LAPS
+from f1_pipelines.sim import layout
+from f1_pipelines.sim.draws import lap_draws
+from f1_pipelines.sim.layout import Batch
+from f1_pipelines.sim.parameters import EngineParameters
 from f1_pipelines.sim.setup import RaceSetup, check_setup
+from f1_pipelines.sim.weather import DAMP, WET_SCATTER
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +43,7 @@ class Race:
     follow_s: np.ndarray  # (L, E, N) by place: least time behind the leader of a train, summed up
     stop_s: np.ndarray  # (L, E, N) scatter of stops
     hazard_u: np.ndarray  # (L, E, N)
+    risky: list[bool]  # (L) whether, at worst, any car may fail in that lap
     puncture_u: np.ndarray  # (L, E, N)
     cliff_factor: np.ndarray  # (L, E, N) of a set put on after that lap
     tyres: np.ndarray  # (3, E * 5) offset s, s per lap of wear, laps of wear to the cliff
@@ -79,6 +80,16 @@ class Race:
     pass_cost_s: np.ndarray  # (2 N - 1,) s by places gained in a lap, those lost counted from the end
     engine: EngineParameters  # as arrays of no axis: twice as quick as floats beside an array
 
+    @cached_property
+    def given_status(self) -> tuple[np.ndarray, ...]:
+        """Status, laps so far and laps left where they are given, (L + 1, E) each."""
+        return tuple(self.status)
+
+    @cached_property
+    def share(self) -> np.ndarray:
+        """(L + 1, E) share of the distance after each lap."""
+        return np.minimum(np.arange(self.laps + 1)[:, None] / self.race_laps, 1.0)
+
     def row(self, lap: int) -> int:
         """Row of a lap in the tables by lap."""
         return lap - self.first - 1
@@ -90,84 +101,22 @@ def prepare(setup: RaceSetup, first: int = 0) -> Race:
     Raises:
         BadSetup: Something in the setup is out of range; the message names it.
     """
-    engine = setup.engine
-    seeds = np.atleast_1d(np.asarray(setup.seeds)).astype(np.uint64)
-    E, N = len(seeds), np.asarray(setup.car_pace_s).shape[-1]
-    values = np.array([c.values for c in setup.circuits])[np.zeros(E, dtype=np.int64) + setup.circuit_of]
-
-    def circuit(name: str) -> np.ndarray:
-        return values[:, SLICES[name]]
-
-    def per_car(value: Any, dtype: type = float) -> np.ndarray:
-        wide = np.empty((E, N), dtype=dtype)
-        wide[:] = value
-        return wide
-
-    def per_episode(value: Any, dtype: type = float) -> np.ndarray:
-        return np.zeros(E, dtype=dtype) + np.asarray(value, dtype=dtype)
-
-    race_laps = per_episode(circuit("race_laps")[:, 0] if setup.race_laps is None else setup.race_laps, np.int64)
-    laps = int(race_laps.max())
-    numbers = per_car(np.arange(1, N + 1) if setup.car_numbers is None else setup.car_numbers, np.int64)
-    grid = per_car(np.arange(1, N + 1) if setup.grid is None else setup.grid)
+    batch = Batch.of(setup, first)
+    cars = np.arange(1, batch.cars + 1)
+    race_laps = batch.per_episode(batch.circuit("race_laps")[:, 0] if setup.race_laps is None else setup.race_laps,
+                                  np.int64)
+    numbers = batch.per_car(cars if setup.car_numbers is None else setup.car_numbers, np.int64)
+    grid = batch.per_car(cars if setup.grid is None else setup.grid)
     check_setup(setup, race_laps, numbers, grid, first)
-    rows = per_car(np.arange(E)[:, None] * N, np.int64)
+    laps = int(race_laps.max())
     lap = np.arange(first + 1, laps + 1)
-    draws = lap_draws(engine, seeds, first, laps, numbers, circuit)
-    wet = setup.rain is not None or bool(np.any(setup.start_wetness))
-    if wet:
-        rain = np.zeros((E, laps)) if setup.rain is None else np.broadcast_to(setup.rain, (E, laps))
-        wetness = weather.wetness_by_lap(rain.T, per_episode(setup.start_wetness))[first:]
-        draws["noise_s"] *= np.where(wetness > weather.DAMP, weather.WET_SCATTER, 1.0)[:, :, None]
-    else:
-        wetness = np.zeros((len(lap), E))
-    by_tyre = weather.by_tyre(wetness if wet else wetness[:1], circuit("base_lap_s"))
-    half = 0.5 * circuit("race_laps")
-    # The base lap is that of a Grand Prix at half distance: half its trend behind, and the fuel on board with which a
-    # car begins that lap. The grid has half a lap's more than the distance takes.
-    circuit_s = (circuit("base_lap_s") + (lap[:, None, None] - half) * circuit("track_trend_s_per_lap")
-                 - (half + 1.5) * circuit("fuel_burn_kg_per_lap") * circuit("fuel_effect_s_per_kg"))
-    spread = (circuit("race_laps")[:, 0] - 1.0).clip(1.0)[:, None]
-    later = (circuit("accident_per_race") - engine.accident_first_lap).clip(0.0) / spread
-    scale = per_car(setup.accident_scale)
-    mechanical = circuit("mechanical_per_race") / (spread + 1.0) * per_car(setup.mechanical_scale)
-    trace, event_u, eventful = status_trace(setup.status, E, laps), None, []
-    status_factors = status_rates = None
-    if trace is None:
-        status_factors, status_rates = status_tables(circuit, spread)
-        event_u = noise.uniforms(seeds, lap, np.array([[noise.EPISODE]]), (noise.EVENT, noise.DURATION))[..., 0]
-        chance = status_rates.sum(axis=2) * (1.0 + 1e-12)
-        eventful = (event_u[0] < np.maximum(chance[0] * (lap == 1)[:, None], chance[1])).any(axis=1).tolist()
-    gaps = None if setup.start_gap_s is None else per_car(setup.start_gap_s)
-    order = (grid if gaps is None else gaps).argsort(axis=1, kind="stable") + rows
+    draws = lap_draws(setup.engine, batch.seeds, first, laps, numbers, batch.circuit)
+    water = layout.water(batch, laps)
+    if water["wet"]:
+        draws["noise_s"] *= np.where(water["wetness"] > DAMP, WET_SCATTER, 1.0)[:, :, None]
     return Race(
-        setup=setup, episodes=E, cars=N, laps=laps, first=first, race_laps=race_laps, shortest=int(race_laps.min()),
-        rows=rows, rows5=per_car(np.arange(E)[:, None] * 5, np.int64), places=np.arange(N)[None], grid_order=order,
-        start_key=None if first or gaps is not None else grid + start_scatter(seeds, numbers, circuit),
-        lap_s=draws["noise_s"] + (circuit_s + (per_car(setup.car_pace_s) + per_car(setup.driver_pace_s))),
-        circuit_s=circuit_s,
-        neutral_s=circuit_s + REFERENCE_AGE_LAPS * circuit("degradation_s_per_lap")[:, MEDIUM:MEDIUM + 1],
-        unseen_s=draws["noise_s"] * (engine.pass_lap_noise * lookups.openness(engine, circuit("pass_circuit")) - 1.0),
-        **draws,
-        tyres=np.stack([circuit("compound_offset_s"), circuit("degradation_s_per_lap"),
-                        circuit("cliff_laps")]).reshape(3, E * 5),
-        wetness=wetness, wet=wet, weather=by_tyre, status=trace, event_u=event_u, eventful=eventful,
-        slow_laps=[] if trace is None else (trace[0] != GREEN).any(axis=1).tolist(),
-        status_rates=status_rates, status_factors=status_factors,
-        stop_loss_s=np.concatenate([
-            circuit("stop_loss_green_s"), circuit("stop_loss_vsc_s"), circuit("stop_loss_sc_s"), np.zeros((E, 1)),
-            circuit("stop_loss_vsc_ending_s")], axis=1).ravel(),
-        standstill=circuit("standstill_s"), gap_ratio=per_car(circuit("pass_per_gap") / circuit("pass_per_advantage")),
-        fuel_effect=per_car(circuit("fuel_effect_s_per_kg")), fuel_burn=per_car(circuit("fuel_burn_kg_per_lap")),
-        dirty_air=per_car(engine.dirty_air_share * circuit("dirty_air_s")),
-        dirty_reach=per_car(1.0 / circuit("dirty_air_reach_s")),
-        lapped_loss=circuit("lapped_loss_s"), fresh_s=per_car(-circuit("fresh_tyre_gain_s")),
-        first_lap_loss=circuit("first_lap_loss_s"),
-        slow_ratio=lookups.slow_ratio(engine, circuit), by_status=lookups.by_status(engine),
-        accident=later * scale, accident_first=engine.accident_first_lap * scale,
-        mechanical=mechanical, other=mechanical + engine.puncture_per_lap,
-        wear_scale=per_car(per_episode(setup.wear_scale)[:, None]),
-        heat_c=per_car(per_episode(setup.track_heat_c)[:, None]),
-        mate=None if setup.team is None else lookups.mates(per_car(setup.team, np.int64), rows),
-        pass_cost_s=np.repeat([0.0, engine.passed_loss_s, engine.passer_loss_s], [1, N - 1, N - 1]),
-        drives=DRIVE_TABLE, engine=lookups.as_arrays(engine))
+        setup=setup, episodes=len(batch.seeds), cars=batch.cars, laps=laps, first=first, race_laps=race_laps,
+        shortest=int(race_laps.min()), **layout.indices(batch, grid, numbers), **water, **draws,
+        **layout.lap_times(batch, lap, draws["noise_s"]),
+        **layout.failures(batch, draws["hazard_u"], float(water["weather"][:, 2].max())),
+        **layout.statuses(batch, lap), **layout.constants(batch))

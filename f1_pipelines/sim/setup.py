@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from f1_pipelines.sim.arrays import any_of
 from f1_pipelines.sim.parameters import MEDIUM, STATUSES, CircuitParameters, EngineParameters
 
 
@@ -74,11 +75,11 @@ def check_setup(setup: RaceSetup, race_laps: np.ndarray, numbers: np.ndarray, gr
     if race_laps.min() < 1 or first >= race_laps.max():
         raise BadSetup(f"race_laps from {race_laps.min()} to {race_laps.max()} with {first} already driven; "
                        "wanted at least one lap to go.")
-    if setup.car_numbers is not None and (np.diff(np.sort(numbers, axis=1), axis=1) == 0).any():
+    if setup.car_numbers is not None and _twice(numbers):
         raise BadSetup("car_numbers holds one number twice in a race; the noise is keyed by it.")
     if setup.grid is not None and setup.start_gap_s is None and (np.sort(grid, axis=1) != np.arange(1, cars + 1)).any():
         raise BadSetup(f"grid must hold each of 1..{cars} once per race.")
-    if setup.start_gap_s is not None and (np.diff(np.sort(setup.start_gap_s)) == 0).any():
+    if setup.start_gap_s is not None and _twice(np.asarray(setup.start_gap_s)):
         raise BadSetup("start_gap_s holds one gap twice in a race; two cars cannot be at one place.")
     compounds = np.asarray(setup.start_compound)
     if compounds.min() < 0 or compounds.max() > 4:
@@ -88,3 +89,10 @@ def check_setup(setup: RaceSetup, race_laps: np.ndarray, numbers: np.ndarray, gr
             raise BadSetup(f"{name} covers {np.shape(trace)[-1]} laps; wanted {race_laps.max()}, one per lap.")
     if setup.status is not None and not 0 <= np.min(setup.status) <= np.max(setup.status) < len(STATUSES):
         raise BadSetup("status must be 0..3 (green, vsc, sc, red).")
+
+
+def _twice(values: np.ndarray) -> bool:
+    """Whether any row holds a value twice."""
+    ordered = values.copy()
+    ordered.sort(axis=-1)
+    return any_of(ordered[..., 1:] == ordered[..., :-1])

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from f1_pipelines.sim.arrays import any_of
 from f1_pipelines.sim.drive import DEFAULT_DRIVE
 from f1_pipelines.sim.parameters import GREEN, HARD
 from f1_pipelines.sim.race import Race
@@ -24,6 +25,8 @@ class RaceState:
     gap_ahead_s: np.ndarray  # to the next car in the order at the line; 999 for the leader
     leader_s: np.ndarray  # (E, 1) elapsed time of the leader
     compound: np.ndarray
+    offset_s: np.ndarray  # of that compound at that circuit
+    slope_s: np.ndarray  # s per lap of wear
     age_laps: np.ndarray
     wear_laps: np.ndarray  # laps of normal wear that the set has taken
     cliff_laps: np.ndarray  # wear at which this set falls off
@@ -41,6 +44,9 @@ class RaceState:
     any_out: bool
     any_slow: bool
     rain_tyres: bool  # whether any car is on them
+    worn: bool  # whether any set is past its cliff
+    plain: bool  # whether every lasting drive is that of mode race with nothing else asked
+    last_stop: int  # latest lap in which any car stopped, 0 before; where a race is joined it might be the last one
     line_s: tuple[np.ndarray, ...]  # elapsed_s after each lap so far, lap 0 first
 
     @property
@@ -58,8 +64,9 @@ class RaceState:
     def after(self, **changes: Any) -> RaceState:
         """A new state with these fields changed (`dataclasses.replace`, quicker)."""
         state = object.__new__(RaceState)
-        state.__dict__.update(self.__dict__)
-        state.__dict__.update(changes)
+        state.__dict__ = {**self.__dict__, **changes}
+        if "wear_laps" in changes or "cliff_laps" in changes:
+            state.worn = any_of(state.wear_laps > state.cliff_laps)
         return state
 
     def take(self, episodes: np.ndarray) -> RaceState:
@@ -82,22 +89,23 @@ def new_state(race: Race) -> RaceState:
         np.asarray(setup.start_fuel_kg, dtype=float)
     elapsed = zeros + (0.0 if setup.start_gap_s is None else np.asarray(setup.start_gap_s, dtype=float))
     gap, leader = gaps(elapsed.take(race.grid_order), race.grid_order)
+    offset, slope, cliff = race.tyres.take(compound + race.rows5, axis=1)
     green = np.zeros(race.episodes, dtype=np.int64)
     trace = (green, green + 1, green + 1) if race.status is None else race.status[:, race.first]
+    wear, cliff = age * race.wear_scale, cliff * race.cliff_factor[0]
     return RaceState(
         lap=race.first, elapsed_s=elapsed, order=race.grid_order, gap_ahead_s=gap, leader_s=leader, compound=compound,
-        age_laps=age, wear_laps=age * race.wear_scale, temp_c=zeros + race.engine.temp_grid_c, fresh_s=zeros,
-        cliff_laps=race.tyres[2].take(compound + race.rows5) * race.cliff_factor[0],
+        offset_s=offset, slope_s=slope, age_laps=age, wear_laps=wear, cliff_laps=cliff,
+        temp_c=zeros + race.engine.temp_grid_c, fresh_s=zeros,
         fuel_kg=zeros + fuel, drive=ints + DEFAULT_DRIVE, used=1 << compound, stops=ints, out=ints,
         out_lap=ints, status=trace[0], status_age=trace[1], status_left=trace[2], any_out=False,
-        any_slow=bool((trace[0] != GREEN).any()), rain_tyres=bool((compound > HARD).any()), line_s=(elapsed,))
+        any_slow=any_of(trace[0] != GREEN), rain_tyres=any_of(compound > HARD), worn=any_of(wear > cliff), plain=True,
+        last_stop=race.first, line_s=(elapsed,))
 
 
 def gaps(at_line: np.ndarray, order: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """From times by place (E, N): gap of each car to the next one in the order (E, N), the leader's time (E, 1)."""
-    behind = at_line.copy()
-    behind[:, 1:] -= at_line[:, :-1]
-    behind[:, 0] = 999.0
     gap = np.empty(at_line.shape)
-    gap.put(order, behind)
+    gap.fill(999.0)
+    gap.put(order[:, 1:], at_line[:, 1:] - at_line[:, :-1])
     return gap, at_line[:, :1]

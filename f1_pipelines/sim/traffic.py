@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from f1_pipelines.sim.events import any_of, column_of
+from f1_pipelines.sim.arrays import any_of
+from f1_pipelines.sim.events import column_of
 from f1_pipelines.sim.parameters import RED, SC, VSC
 from f1_pipelines.sim.race import Race
 from f1_pipelines.sim.state import RaceState
@@ -31,14 +32,14 @@ def follow(cand: np.ndarray, spacing: np.ndarray) -> np.ndarray:
     return np.maximum(cand, np.maximum.accumulate(cand - spacing, axis=1) + spacing)
 
 
-def racing_order(race: Race, state: RaceState, row: int, free_s: np.ndarray, loss_s: np.ndarray, effects: np.ndarray,
-                 let_by: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+def racing_order(race: Race, state: RaceState, row: int, free_s: np.ndarray, loss_s: np.ndarray,
+                 effects: np.ndarray | None, let_by: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
     """Order and times at the end of a lap, stops not yet counted.
 
     Args:
         row: Row of the lap in the race's tables.
         free_s: Lap times in clean air, (E, N) by car; `loss_s` what traffic adds.
-        effects: (7, E, N) what each car's drive does.
+        effects: (7, E, N) what each car's drive does; None: everybody just races.
         let_by: As in `Calls`.
 
     Returns:
@@ -46,23 +47,24 @@ def racing_order(race: Race, state: RaceState, row: int, free_s: np.ndarray, los
     """
     t, order = state.elapsed_s, state.order
     v = t * race.gap_ratio + free_s + race.unseen_s[row]
-    attack = v + (race.needed_s[row] + effects[4])
-    own = np.maximum.accumulate((v - effects[5]).take(order), axis=1)
-    cand = (t + free_s + loss_s).take(order)
-    attack, spacing = attack.take(order), race.follow_s[row]
+    needed, defence = race.needed_s[row], v
+    if effects is not None:
+        needed, defence = needed + effects[4], v - effects[5]
+    attack, own = (v + needed).take(order), np.maximum.accumulate(defence.take(order), axis=1)
+    cand, spacing = (t + free_s + loss_s).take(order), race.follow_s[row]
     passing = attack[:, 1:] < own[:, :-1]
     if state.any_slow:
         slow = (state.status > 0)[:, None]
         cand, spacing = _behind_safety_car(race, state, row, slow, cand, spacing)
         passing = passing & ~slow
-    if np.count_nonzero(passing):
+    if any_of(passing):
         np.copyto(own[:, 1:], attack[:, 1:], where=passing)
         new = own.argsort(axis=1, kind="stable")
         gained = race.places - new
         index = new + race.rows
         order = order.take(index)
         cand = cand.take(index) + race.pass_cost_s.take(gained)
-    if let_by is not None and np.count_nonzero(let_by >= 0):
+    if let_by is not None and any_of(let_by >= 0):
         index = _yield(race, state, order, cand, let_by)
         order, cand = order.take(index), cand.take(index)
     return order, follow(cand, spacing)

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from f1_pipelines.sim.drive import MODE_EFFECTS, MODES, TEMP_EFFECTS, TEMPS
+from f1_pipelines.sim.drive import MODES, TEMPS
+from f1_pipelines.sim.environment.notes import spent
 from f1_pipelines.sim.environment.observation import Observation
 from f1_pipelines.sim.parameters import COMPOUNDS, CircuitParameters
 from f1_pipelines.sim.priors import circuit_prior
@@ -14,9 +15,7 @@ from f1_pipelines.sim.scenarios import FAMILIES
 from f1_pipelines.sim.scenarios.grand_prix import FUEL_LAPS
 from f1_pipelines.sim.scenarios.happenings import Forecast
 
-FUEL_SLOW = {"green": 1.0, "vsc": 0.65, "sc": 0.5, "red": 0.5}
 Stops = list[tuple[int, int]]  # lap, compound
-WEAR_SLOW = {"green": 1.0, "vsc": 0.5, "sc": 0.25, "red": 0.25}
 
 
 @dataclass
@@ -97,9 +96,7 @@ class Belief:
 
 def _spent(o: Observation, last: Observation | None) -> tuple[float, float]:
     """Fuel and wear of the lap just driven, in laps at race pace. An answer was read before that lap."""
-    driven = MODE_EFFECTS[MODES.index(o.mode)] + TEMP_EFFECTS[TEMPS.index(o.temp)]
-    status = last.status if last else "green"
-    return driven.fuel * FUEL_SLOW[status], driven.wear * WEAR_SLOW[status]
+    return spent(MODES.index(o.mode), TEMPS.index(o.temp), last.status if last else "green")
 
 
 def vars_of(circuit: CircuitParameters) -> dict[str, object]:

@@ -6,6 +6,7 @@ driving.
 """
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -16,9 +17,10 @@ from f1_pipelines.sim.environment.observation import Observation
 from f1_pipelines.sim.parameters import COMPOUNDS, HARD, INTER, CircuitParameters
 from f1_pipelines.sim.policies.belief import Belief, rain_now
 from f1_pipelines.sim.policies.candidates import driving_options, stop_plans
-from f1_pipelines.sim.policies.futures import Futures, Plan
+from f1_pipelines.sim.policies.futures import Futures, Outcomes, Plan
 from f1_pipelines.sim.policies.policy import Decision
 from f1_pipelines.sim.policies.sampling import sample
+from f1_pipelines.sim.policies.screening import raced
 from f1_pipelines.sim.scenarios.dice import digest
 from f1_pipelines.sim.scenarios.scenario import MAX_LAPS
 
@@ -28,6 +30,11 @@ STOP_NOW_S = 0.25  # a stop must beat waiting by this much
 WORD_S = 2.5  # what it is worth to do as announced
 DRIVE_S, DRIVE_NOW_S = 0.4, 4.0  # gain of a change of driving worth a lap; worth more than a question
 SAY_FIRST_S = 2.0  # a stop that gains less than this over the next lap is announced first
+ANSWERS = {"REQUEST_FORECAST": "rain", "INSPECT_FUEL_MARGIN": "fuel_margin_laps",
+           "INSPECT_TYRE_DEGRADATION": "tyre_laps_left"}  # what an answer is known by
+TOLD_STOP = re.compile(r"box lap (\d+) for (\w+)s\b")
+TOPICS = {"rain": re.compile("rain on lap"), "rival": re.compile(r"car \d+ is"), "stay": re.compile("stay out"),
+          "closed": re.compile("(safety car|vsc) is out")}  # of messages, by their words
 SURE = 0.7  # share of the futures that must agree before a stop is announced
 
 
@@ -65,9 +72,20 @@ class Expert:
         self._asked: dict[str, int] = {}
 
     def see(self, o: Observation) -> None:
-        """Take in a lap that somebody else calls."""
+        """Take in a lap, whoever calls it: what was asked and told before it, by him or by somebody else."""
         self._belief.see(o, self._last)
         self._last = o
+        self._asked |= {verb: o.lap - 1 for verb, fact in ANSWERS.items() if fact in o.facts and not o.done}
+        for note in o.notes:
+            if note.startswith(f"L{o.lap - 1} told"):
+                self._hear(note.lower())
+
+    def _hear(self, words: str) -> None:
+        """What the driver knows by now."""
+        stop = TOLD_STOP.search(words)
+        if stop and stop[2] in COMPOUNDS:
+            self._told_stop = (int(stop[1]), COMPOUNDS.index(stop[2]))
+        self._told |= {topic for topic, mark in TOPICS.items() if mark.search(words)}
 
     def decide(self, o: Observation) -> Decision:
         """The call of the coming lap."""
@@ -123,11 +141,8 @@ class Expert:
         candidates = stop_plans(o, self._belief)
         if o.weekend:
             candidates = _screened(futures, candidates, o.lap)
-        told = futures.outcomes(candidates)
-        mean, now = told.cost_s.mean(axis=1), np.where(told.stop_lap[:, 0] == o.lap, told.stop_for[:, 0], -1)
-        if self._told_stop is not None and o.lap <= self._told_stop[0] + 1:
-            kept = (np.abs(told.stop_lap - self._told_stop[0]) <= 1) & (told.stop_for == self._told_stop[1])
-            mean = mean - WORD_S * max(o.laps / MAX_LAPS, 1.0) * kept.mean(axis=1)
+        going, told = raced(futures, candidates, lambda few: _stops_now(few, o.lap), lambda few: self._mean_s(o, few))
+        mean, now = self._mean_s(o, told), _stops_now(told, o.lap)
         top = int(mean.argmin())
         stopping, waiting = mean[now >= 0], mean[now < 0]
         wait = float(waiting.min() - stopping.min()) if len(stopping) and len(waiting) else np.inf
@@ -138,7 +153,16 @@ class Expert:
         costs = {str(Command("PIT_NOW", COMPOUNDS[tyre])): float(mean[now == tyre].min()) for tyre in {*now[now >= 0]}}
         if len(waiting):
             costs[str(STAY)] = float(waiting.min())
-        return Plans(candidates[top], int(now[top]), wait, lap, compound, float(counts.max() / len(stops)), costs)
+        sure = float(counts.max() / len(stops))
+        return Plans(candidates[going[top]], int(now[top]), wait, lap, compound, sure, costs)
+
+    def _mean_s(self, o: Observation, told: Outcomes) -> np.ndarray:
+        """(K,) mean cost of each plan; one that keeps to an announcement is worth something for that."""
+        mean = told.cost_s.mean(axis=1)
+        if self._told_stop is None or o.lap > self._told_stop[0] + 1:
+            return mean
+        kept = (np.abs(told.stop_lap - self._told_stop[0]) <= 1) & (told.stop_for == self._told_stop[1])
+        return mean - WORD_S * max(o.laps / MAX_LAPS, 1.0) * kept.mean(axis=1)
 
     def _stop(self, o: Observation, best: Plans) -> Decision:
         name = COMPOUNDS[best.now]
@@ -155,7 +179,10 @@ class Expert:
             return 0.0, None, ""
         options = driving_options(o, self._belief, plan)
         futures = futures.few(DRIVEN) if o.weekend else futures
-        costs = futures.outcomes([p for p, _ in options]).cost_s.mean(axis=1)
+        verbs = list(dict.fromkeys(command for _, command in options))
+        kinds = np.array([verbs.index(command) for _, command in options])
+        going, told = raced(futures, [p for p, _ in options], lambda _: kinds, lambda few: few.cost_s.mean(axis=1))
+        costs, options = told.cost_s.mean(axis=1), [options[k] for k in going]
         top = int(costs.argmin())
         command = options[top][1]
         carrying_on = min(cost for cost, (_, other) in zip(costs, options, strict=True) if other is None)
@@ -241,6 +268,11 @@ class Expert:
             when = " or under a closed track" if plan.closed else ""
             return f"Stay out; the stop is planned for lap {plan.stop_lap} on {COMPOUNDS[plan.compound]}{when}."
         return "Stay out; no stop pays in the sampled futures."
+
+
+def _stops_now(told: Outcomes, lap: int) -> np.ndarray:
+    """(K,) compound of a stop in that lap, -1 for none. It is the same in all futures: nothing has happened yet."""
+    return np.where(told.stop_lap[:, 0] == lap, told.stop_for[:, 0], -1)
 
 
 def _screened(futures: Futures, candidates: list[Plan], lap: int) -> list[Plan]:

@@ -6,10 +6,12 @@ future have the characters and plans that were asked for, and sampled ones else.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from operator import attrgetter
 
 import numpy as np
 
+from f1_pipelines.sim.arrays import any_of
 from f1_pipelines.sim.drive import RACE, drive_code
 from f1_pipelines.sim.engine import step
 from f1_pipelines.sim.parameters import GREEN, HARD, INTER, MEDIUM, SOFT, WET
@@ -22,7 +24,8 @@ from f1_pipelines.sim.scoring.facts import ran_dry, tyre_loss_s
 from f1_pipelines.sim.scoring.stop_sets import LOST_S, PLACE_S, RIVAL_S
 from f1_pipelines.sim.state import RaceState, new_state
 
-OURS = ("stops", "used", "wear_laps", "cliff_laps", "temp_c", "out", "fuel_kg", "compound", "age_laps")
+OURS = ("stops", "used", "wear_laps", "cliff_laps", "temp_c", "out", "fuel_kg", "compound", "offset_s", "slope_s",
+        "age_laps")
 DRY_S = 40.0  # what an empty tank costs beyond the time it takes: fuel and operations of the score
 
 
@@ -47,6 +50,10 @@ class Plan:
     then_for: int = MEDIUM
 
 
+_FIELDS = tuple(f.name for f in fields(Plan))
+_FIELDS_OF = attrgetter(*_FIELDS)
+
+
 @dataclass(frozen=True, eq=False)
 class Outcomes:
     """Candidates by futures, (K, F)."""
@@ -69,7 +76,13 @@ class Futures:
 
     def few(self, count: int) -> Futures:
         """The first ones."""
-        of = np.arange(min(count, len(self.rival)))
+        return self._take(np.arange(min(count, len(self.rival))))
+
+    def rest(self, count: int) -> Futures:
+        """All but the first ones."""
+        return self._take(np.arange(count, len(self.rival)))
+
+    def _take(self, of: np.ndarray) -> Futures:
         return Futures(repeated(self.race, of), self.state.take(of), self.plans.take(of), self.rival[of], self.first,
                        self.water)
 
@@ -86,8 +99,8 @@ class Futures:
         of = np.tile(np.arange(futures), count)
         race = repeated(self.race, of)
         state, plans, rival = self.state.take(of), self.plans.take(of), self.rival[of]
-        ours = {name: np.repeat([getattr(c, name) for c in candidates], futures)
-                for name in Plan.__dataclass_fields__}
+        columns = zip(*map(_FIELDS_OF, candidates), strict=True)
+        ours = {name: np.array(values).repeat(futures) for name, values in zip(_FIELDS, columns, strict=True)}
         loss, stop_lap, stop_for = np.zeros(len(of)), np.zeros(len(of), dtype=int), np.full(len(of), -1)
         stops_before = state.stops[:, 0]
         length = max(race.laps / MAX_LAPS, 1.0)
@@ -136,8 +149,10 @@ def _our_stop(race: Race, state: RaceState, ours: dict[str, np.ndarray], before:
     pit = np.where(due, ours["compound"], -1)
     if full:
         again = (state.stops[:, 0] == before + 1) & (ours["then_lap"] == lap)
-        worn, other = worn_out(race, state, left[:, None])[:, 0], lasting(race, state, left[:, None])[:, 0]
-        pit = np.where(again, ours["then_for"], np.where(worn & (pit < 0), other, pit))
+        worn = worn_out(race, state, left[:, None])[:, 0] & (pit < 0)
+        if any_of(worn):
+            pit = np.where(worn, lasting(race, state, left[:, None])[:, 0], pit)
+        pit = np.where(again, ours["then_for"], pit)
     if race.wet or state.rain_tyres:
         wet_now = slick & (water >= ours["to_inter"]) & (left >= 2)
         pit = np.where(wet_now, np.where(water > TO_WET, WET, INTER), pit)

@@ -10,7 +10,7 @@ from f1_pipelines.sim.policies.futures import Futures
 from f1_pipelines.sim.race import prepare
 from f1_pipelines.sim.scenarios import CHARACTERS, Plans
 from f1_pipelines.sim.scenarios.happenings import CODE, PEAK_ERROR, PEAKS, Forecast, Shower, rain_trace
-from f1_pipelines.sim.scenarios.opponents import kind_of
+from f1_pipelines.sim.scenarios.plans import kind_of
 from f1_pipelines.sim.setup import RaceSetup
 from f1_pipelines.sim.state import new_state
 

@@ -9,7 +9,8 @@ from f1_pipelines.sim.scenarios.families import (
     family_of,
 )
 from f1_pipelines.sim.scenarios.grand_prix import Entry, GrandPrix, make_grand_prix
-from f1_pipelines.sim.scenarios.grid import Plans, plans_of, repeated, setup_of, with_other_luck, without_luck
+from f1_pipelines.sim.scenarios.grid import plans_of, repeated, setup_of, with_other_luck, without_luck
+from f1_pipelines.sim.scenarios.plans import Plans
 from f1_pipelines.sim.scenarios.scenario import (
     ENV_VERSION,
     MAX_SEED,

@@ -2,38 +2,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import fields, replace
 
 import numpy as np
 
 from f1_pipelines.sim.parameters import COMPOUNDS, GREEN
 from f1_pipelines.sim.race import Race
+from f1_pipelines.sim.scenarios.plans import Plans
 from f1_pipelines.sim.scenarios.scenario import SCRATCH, Scenario
 from f1_pipelines.sim.setup import RaceSetup
 
 
-@dataclass(frozen=True, eq=False)
-class Plans:
-    """What the opponents mean to do, stop by stop, (S, E, N) unless said; column 0, ours, is not used."""
-
-    lap: np.ndarray  # at whose end, 0: no such stop
-    compound: np.ndarray
-    gamble_lap: np.ndarray  # (E,)
-    full: bool = False  # Grand Prix: longer than a set lasts, so that who is worn out stops whatever he planned
-
-    def take(self, episodes: np.ndarray) -> Plans:
-        """These episodes, in this order."""
-        return Plans(self.lap[:, episodes], self.compound[:, episodes], self.gamble_lap[episodes], self.full)
-
-    @property
-    def alone(self) -> Plans:
-        """Without opponents."""
-        return Plans(self.lap[:, :, :1], self.compound[:, :, :1], self.gamble_lap, self.full)
-
-
 def plans_of(scenarios: Sequence[Scenario]) -> Plans:
     """The opponents' plans of a batch."""
-    lap, compound = (np.stack([getattr(s, name) for s in scenarios], axis=1) for name in ("plan_lap", "plan_compound"))
+    lap, compound = (np.array([getattr(s, name) for s in scenarios]).transpose(1, 0, 2)
+                     for name in ("plan_lap", "plan_compound"))
     return Plans(lap, compound, np.array([s.gamble_lap for s in scenarios]), bool(scenarios[0].weekend))
 
 
@@ -45,27 +28,27 @@ def setup_of(scenarios: Sequence[Scenario]) -> RaceSetup:
         rain[row, :s.laps], status[row, :s.laps] = s.rain, s.status
     burn = np.array([s.circuit.fuel_burn_kg_per_lap for s in scenarios])[:, None]
     laps = np.array([s.laps for s in scenarios])
-    hazard = np.stack([_hazard(s) for s in scenarios])
-    # A car that breaks whatever is called tells nothing of a call.
-    mechanical = np.concatenate([0.0 * hazard[:, :1], hazard[:, 1:]], axis=1)
+    hazard = np.array([_hazard(s) for s in scenarios])
+    mechanical = hazard.copy()
+    mechanical[:, 0] = 0.0  # a car that breaks whatever is called tells nothing of a call
     return RaceSetup(
         circuits=tuple(s.circuit for s in scenarios), circuit_of=np.arange(len(scenarios)),
-        seeds=np.array([s.race_seed for s in scenarios]), car_pace_s=np.stack([s.pace_s for s in scenarios]),
+        seeds=np.array([s.race_seed for s in scenarios]), car_pace_s=np.array([s.pace_s for s in scenarios]),
         race_laps=laps, car_numbers=np.array([s.numbers for s in scenarios]),
-        grid=np.stack([s.grid for s in scenarios]),
-        start_compound=np.stack([s.compound for s in scenarios]),
-        start_age_laps=np.stack([s.age_laps for s in scenarios]),
-        start_fuel_kg=burn * (laps[:, None] + np.stack([s.fuel_laps for s in scenarios])),
+        grid=np.array([s.grid for s in scenarios]),
+        start_compound=np.array([s.compound for s in scenarios]),
+        start_age_laps=np.array([s.age_laps for s in scenarios]),
+        start_fuel_kg=burn * (laps[:, None] + np.array([s.fuel_laps for s in scenarios])),
         rain=rain if rain.any() else None, status=status, accident_scale=hazard, mechanical_scale=mechanical,
-        team=np.stack([s.team for s in scenarios]) if scenarios[0].weekend else None,
+        team=np.array([s.team for s in scenarios]) if scenarios[0].weekend else None,
         wear_scale=np.array([s.wear_scale for s in scenarios]), track_heat_c=np.array([s.heat_c for s in scenarios]),
         two_compound_rule=np.array([s.rule for s in scenarios]))
 
 
-def _hazard(scenario: Scenario) -> np.ndarray:
-    """(N,) x the hazards of a Grand Prix."""
+def _hazard(scenario: Scenario) -> list[float]:
+    """By car, x the hazards of a Grand Prix."""
     others = 1.0 if scenario.weekend else SCRATCH
-    return np.array([SCRATCH] + [others] * (scenario.cars - 1))
+    return [SCRATCH] + [others] * (scenario.cars - 1)
 
 
 # Where the episodes of a table of `Race` stand: on the second of three axes, on the first of two, but for these.
@@ -80,7 +63,8 @@ def repeated(race: Race, episodes: np.ndarray) -> Race:
     count, changed = len(episodes), {"setup": race.setup.take(episodes), "episodes": len(episodes)}
     moved = (np.arange(count) - episodes)[:, None]
     shift = {"cars": moved * race.cars, "tyres": moved * len(COMPOUNDS)}
-    for name, value in vars(race).items():
+    for name in (f.name for f in fields(race)):
+        value = getattr(race, name)
         if not isinstance(value, np.ndarray) or name in _SHARED:
             continue
         if name in _BY_TYRE:

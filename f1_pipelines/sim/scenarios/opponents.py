@@ -11,19 +11,15 @@ status of the coming lap, the water of the last one.
 """
 from __future__ import annotations
 
-from functools import cache
-
 import numpy as np
 
-from f1_pipelines.sim.drive import DEFEND, RACE, Calls, drive_code
-from f1_pipelines.sim.events import any_of
+from f1_pipelines.sim.arrays import any_of, everywhere
+from f1_pipelines.sim.drive import DEFAULT_DRIVE, DEFEND, Calls, drive_code
 from f1_pipelines.sim.parameters import COMPOUNDS, GREEN, HARD, INTER, MEDIUM, SOFT, WET
 from f1_pipelines.sim.race import Race
-from f1_pipelines.sim.scenarios.grid import Plans
+from f1_pipelines.sim.scenarios.plans import DEFENDER, GAMBLER, KINDS, NEVER, UNDERCUTTER, Plans, by_column
 from f1_pipelines.sim.state import RaceState
 
-UNDERCUTTER, OPPORTUNIST, GAMBLER, DEFENDER = 2, 3, 4, 5  # columns; 1 is the plan follower, from 6 on they repeat
-KINDS = 5
 # By column: wetness at which each leaves slicks (ours never on its own) and goes back to them, and how many laps before
 # his own each takes a closed track for his stop, in a sprint and in a Grand Prix.
 TO_INTER = (9.0, 0.32, 0.28, 0.28, 0.14, 0.30)
@@ -31,24 +27,12 @@ TO_SLICK = (-9.0, 0.15, 0.19, 0.19, 0.27, 0.17)
 CLOSED_REACH = (-99, 2, 3, 99, 2, 3)
 CLOSED_REACH_FULL = (-99, 4, 6, 15, 6, 6)
 TO_WET, FROM_WET = 0.88, 0.70
-UNDERCUT_REACH, UNDERCUT_GAP_S = 3, 2.5
-COVER_REACH, COVER_GAP_S = 5, 3.0
-EARLY_REACH = (0, 0, UNDERCUT_REACH, 0, 0, COVER_REACH)  # laps before his own that each may stop on a dry open track
-DEFEND_GAP_S = 1.0
+LEAST_WATER = min(TO_INTER[1:])  # that anybody does anything about
+UNDERCUT_GAP_S, COVER_GAP_S, DEFEND_GAP_S = 2.5, 3.0, 1.0
+COVER_REACH = 5  # laps before his own that a defender stops to cover one
 _DEFENDING = int(drive_code(mode=DEFEND))
-_NO_STOP, _LEVEL_S, _DEFEND_GAP_S = (np.array(number) for number in (0, 0.0, DEFEND_GAP_S))  # quicker than numbers
+_LEVEL_S, _DEFEND_GAP_S = np.array(0.0), np.array(DEFEND_GAP_S)  # quicker than numbers
 _UNDERCUTTERS, _GAMBLERS = slice(UNDERCUTTER, None, KINDS), slice(GAMBLER, None, KINDS)
-
-
-def kind_of(column: int) -> int:
-    """Index into CHARACTERS of the opponent in a column: they come round again after the fifth."""
-    return (column - 1) % KINDS
-
-
-@cache
-def _by_column(values: tuple[float, ...], cars: int) -> np.ndarray:
-    """(N,) what holds for the car of each column."""
-    return np.array([values[0]] + [values[1 + kind_of(k)] for k in range(1, cars)])
 
 
 def wetness_now(race: Race, state: RaceState) -> np.ndarray:
@@ -58,63 +42,53 @@ def wetness_now(race: Race, state: RaceState) -> np.ndarray:
     return race.wetness[race.row(state.lap)]
 
 
-def opponent_pits(race: Race, state: RaceState, plans: Plans, wetness: np.ndarray | None = None) -> np.ndarray:
-    """(E, N) compound each opponent changes to at the end of the coming lap, -1 to stay out. Ours is -1.
+def opponent_pits(race: Race, state: RaceState, plans: Plans, wetness: np.ndarray | None = None) -> np.ndarray | None:
+    """(E, N) compound each opponent changes to at the end of the coming lap, -1 to stay out. Ours means nothing.
+
+    None if nobody has a reason to stop: so it is in most laps.
 
     Args:
         wetness: (E,) of the lap just driven, where the race's own table does not hold it (a race joined under way).
     """
+    if race.cars == 1:
+        return None
     lap = state.lap + 1
-    plan_lap, compound, open_plan = _next_stop(plans, state)
-    gambling = plans.gamble_lap == lap  # on a forecast, whether or not the rain comes
-    water = race.wet or state.rain_tyres or any_of(gambling)
-    soon = open_plan & (plan_lap <= lap + _by_column(EARLY_REACH, race.cars))
-    if not (water or plans.full or state.any_slow or any_of(soon)):
-        return _everywhere(-1, open_plan.shape)  # nobody has a reason to stop: so it is in most laps
-    due = soon & (plan_lap <= lap)
+    water = race.wet or state.rain_tyres or lap in plans.gambles
+    covering = state.last_stop == state.lap and lap >= 3  # of a stop just made
+    plan_lap, compound, earliest, quiet_until = plans.open_stops(state.stops)
+    if lap < quiet_until and not (water or plans.full or state.any_slow or covering):
+        return None
+    due = plan_lap <= lap
     if lap >= 3:
-        early = soon[:, _UNDERCUTTERS] & (state.gap_ahead_s[:, _UNDERCUTTERS] < UNDERCUT_GAP_S)
+        early = earliest[:, _UNDERCUTTERS] <= lap
+        if any_of(early):
+            early &= state.gap_ahead_s[:, _UNDERCUTTERS] < UNDERCUT_GAP_S
         if state.any_slow:
             slow = (state.status > GREEN)[:, None]
-            early = early & ~slow
-            reach = _by_column(CLOSED_REACH_FULL if plans.full else CLOSED_REACH, race.cars)
-            due = due | (open_plan & slow & (state.status_age <= 2)[:, None] & (plan_lap <= lap + reach))
+            early &= ~slow
+            reach = by_column(CLOSED_REACH_FULL if plans.full else CLOSED_REACH, race.cars)
+            due = due | (slow & (state.status_age <= 2)[:, None] & (plan_lap <= lap + reach))
         if any_of(early):
             due[:, _UNDERCUTTERS] |= early
-        for column in range(DEFENDER, race.cars, KINDS):
-            may = soon[:, column]
+        for column in range(DEFENDER, race.cars, KINDS) if covering else ():
+            may = plan_lap[:, column] <= lap + COVER_REACH
             if any_of(may):
                 due[:, column] |= _cover(race, state, column, may)
-    left = (race.race_laps - lap)[:, None]  # after this one
+    if not (water or plans.full or any_of(due)):
+        return None
+    left = (race.race_laps - lap)[:, None] if water or plans.full else None  # after this one
     if plans.full:
         worn = worn_out(race, state, left)
-        compound = np.where(worn & ~open_plan, lasting(race, state, left), compound)
-        due = due | worn
+        if any_of(worn):
+            compound = np.where(worn & (plan_lap == NEVER), lasting(race, state, left), compound)
+            due = due | worn
     pit = np.where(due, compound, -1)
     if water:
         pit = _for_the_water(race, state, plans, wetness_now(race, state) if wetness is None else wetness, pit, left,
                              compound)
     if state.any_out:
         pit = np.where(state.out == 0, pit, -1)
-    pit[:, 0] = -1
     return pit
-
-
-def _everywhere(number: int, shape: tuple[int, ...]) -> np.ndarray:
-    """`np.full`, at half its price."""
-    array = np.empty(shape, dtype=np.int64)
-    array.fill(number)
-    return array
-
-
-def _next_stop(plans: Plans, state: RaceState) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Lap and compound of each opponent's next planned stop, and whether there is one, (E, N) each."""
-    count = len(plans.lap)
-    if count == 1:
-        return plans.lap[0], plans.compound[0], (state.stops == _NO_STOP) & (plans.lap[0] > _NO_STOP)
-    nth = np.minimum(state.stops, count - 1)[None]
-    lap, compound = np.take_along_axis(plans.lap, nth, axis=0)[0], np.take_along_axis(plans.compound, nth, axis=0)[0]
-    return lap, compound, (state.stops < count) & (lap > 0)
 
 
 def worn_out(race: Race, state: RaceState, left: np.ndarray) -> np.ndarray:
@@ -143,14 +117,20 @@ def _cover(race: Race, state: RaceState, column: int, may: np.ndarray) -> np.nda
 def _for_the_water(race: Race, state: RaceState, plans: Plans, wetness: np.ndarray, pit: np.ndarray,
                    left: np.ndarray, compound: np.ndarray) -> np.ndarray:
     """Changes between slicks, intermediates and wets; a plan for the dry waits while the track is wet."""
+    gambling = state.lap + 1 in plans.gambles
+    if not (state.rain_tyres or gambling or any_of(wetness >= LEAST_WATER)):
+        return pit  # the rain is yet to come
     water, slick = wetness[:, None], state.compound <= HARD
-    into, out = _by_column(TO_INTER, race.cars), _by_column(TO_SLICK, race.cars)
+    into, out = by_column(TO_INTER, race.cars), by_column(TO_SLICK, race.cars)
     worth = left >= 2
     pit = np.where(slick & (water < 0.2), pit, -1)
-    gamble = (plans.gamble_lap == state.lap + 1)[:, None] & slick[:, _GAMBLERS] & worth
     rain = np.where(water > TO_WET, WET, INTER)
     pit = np.where(slick & (water >= into) & worth, rain, pit)
-    pit[:, _GAMBLERS] = np.where(gamble, INTER, pit[:, _GAMBLERS])
+    if gambling:
+        gamble = (plans.gamble_lap == state.lap + 1)[:, None] & slick[:, _GAMBLERS] & worth
+        pit[:, _GAMBLERS] = np.where(gamble, INTER, pit[:, _GAMBLERS])
+    if not state.rain_tyres:
+        return pit
     pit = np.where((state.compound == INTER) & (water > TO_WET) & worth, WET, pit)
     pit = np.where((state.compound == WET) & (water < FROM_WET) & (water >= out) & worth, INTER, pit)
     patience = (state.age_laps >= 2) | (water < 0.05)
@@ -158,14 +138,15 @@ def _for_the_water(race: Race, state: RaceState, plans: Plans, wetness: np.ndarr
     return np.where(~slick & (water < out) & worth & patience, back, pit)
 
 
-def opponent_drives(race: Race, state: RaceState) -> np.ndarray:
-    """(E, N) drives: everybody races, defenders defend while somebody is within a second of them."""
-    drive = _everywhere(RACE, state.elapsed_s.shape)
+def opponent_drives(race: Race, state: RaceState) -> np.ndarray | None:
+    """(E, N) drives: everybody races (None), defenders defend while somebody is within a second of them."""
+    drive = None
     for column in range(DEFENDER, race.cars, KINDS):
         gap = state.elapsed_s - state.elapsed_s[:, column:column + 1]
         near = (gap > _LEVEL_S) & (gap < _DEFEND_GAP_S)
         if any_of(near):
-            drive[:, column] += (near.any(axis=1) & (state.status == GREEN)) * (_DEFENDING - RACE)
+            drive = everywhere(DEFAULT_DRIVE, gap.shape) if drive is None else drive
+            drive[:, column] += (near.any(axis=1) & (state.status == GREEN)) * (_DEFENDING - DEFAULT_DRIVE)
     return drive
 
 
@@ -173,9 +154,23 @@ def calls_with(race: Race, state: RaceState, plans: Plans, pit: np.ndarray | int
                hold_gap: np.ndarray | None = None, let_by: np.ndarray | None = None,
                wetness: np.ndarray | None = None) -> Calls:
     """The calls of the whole field from ours, (E,) arrays: compound or -1, drive code, columns or -1."""
-    pits, drives = opponent_pits(race, state, plans, wetness), opponent_drives(race, state)
-    pits[:, 0], drives[:, 0] = pit, drive
+    pits = _with_ours(opponent_pits(race, state, plans, wetness), pit, -1, state)
+    drives = _with_ours(opponent_drives(race, state), drive, DEFAULT_DRIVE, state)
+    if drives is None and not state.plain:
+        drives = everywhere(DEFAULT_DRIVE, state.order.shape)
+    if hold_gap is let_by is None:
+        return Calls(pits, drives)
     return Calls(pits, drives, _ours_only(hold_gap, race.cars), _ours_only(let_by, race.cars))
+
+
+def _with_ours(theirs: np.ndarray | None, ours: np.ndarray | int, nothing: int, state: RaceState) -> np.ndarray | None:
+    """The calls of the field, None if everybody's is `nothing`."""
+    if theirs is None:
+        if ours == nothing if isinstance(ours, int) else not any_of(ours != nothing):
+            return None
+        theirs = everywhere(nothing, state.order.shape)
+    theirs[:, 0] = ours
+    return theirs
 
 
 def _ours_only(call: np.ndarray | None, cars: int) -> np.ndarray | None:

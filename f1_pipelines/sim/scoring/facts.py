@@ -79,12 +79,14 @@ def tyre_loss_s(race: Race, state: RaceState) -> np.ndarray:
     Ordinary wear is no loss: every tyre has it. Behind a safety car nobody loses time, whatever his tyres.
     """
     engine = race.engine
-    past = np.minimum(np.maximum(state.wear_laps[:, EGO] - state.cliff_laps[:, EGO], 0.0), engine.cliff_cap_laps)
-    loss = past * (engine.cliff_linear_s + past * engine.cliff_square_s)
+    loss = 0.0
+    if state.worn:
+        past = np.minimum(np.maximum(state.wear_laps[:, EGO] - state.cliff_laps[:, EGO], 0.0), engine.cliff_cap_laps)
+        loss = past * (engine.cliff_linear_s + past * engine.cliff_square_s)
     loss = loss + np.maximum(np.abs(state.temp_c[:, EGO]) - engine.temp_window_c, 0.0) * engine.temp_loss_s_per_c
-    row = race.row(state.lap + 1)
-    weather = race.weather[row if race.wet else 0, 0].reshape(-1, 5)
-    loss = loss + weather[np.arange(len(weather)), state.compound[:, EGO]] - weather.min(axis=1)
+    if race.wet or state.rain_tyres:  # on a dry track slicks lose nothing
+        weather = race.weather[race.row(state.lap + 1) if race.wet else 0, 0].reshape(-1, 5)
+        loss = loss + weather[np.arange(len(weather)), state.compound[:, EGO]] - weather.min(axis=1)
     return np.where(state.status == GREEN, loss, 0.0)
 
 

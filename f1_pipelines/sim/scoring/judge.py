@@ -2,11 +2,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from f1_pipelines.sim.events import any_of
+from f1_pipelines.sim.arrays import any_of
 from f1_pipelines.sim.parameters import HARD
 from f1_pipelines.sim.race import Race
 from f1_pipelines.sim.scenarios import Scenario
@@ -97,22 +98,43 @@ def course_of(scenario: Scenario, history: Sequence[RaceState], wall: Wall, row:
     return Course(tuple(laps), stops, scenario.rival, bool(scenario.fuel_laps[EGO] < 0.1))
 
 
-def potential(race: Race, history: Sequence[RaceState], illegal: np.ndarray | int = 0) -> np.ndarray:
+def potential(race: Race, history: Sequence[RaceState], illegal: np.ndarray | int) -> np.ndarray:
     """(E,) what the race so far is worth: the score it would have if all stayed as it is, by the share driven.
 
     0 before the start. Any function of the state would do: differences add up to the score all the same. This one
     looks at the place, kept compounds, tyres past their end and water on the wrong tyre.
     """
     state = history[-1]
-    ahead = (state.elapsed_s < state.elapsed_s[:, :1]).sum(axis=1)
-    tyres, wear, cliff = 1.0, state.wear_laps[:, EGO], state.cliff_laps[:, EGO]
-    if any_of(wear > cliff):
+    ahead = _cars_ahead(race, state)
+    if not (state.worn or state.any_out or race.wet or (illegal if isinstance(illegal, int) else any_of(illegal > 0))):
+        return _flawless(race.cars)[ahead] * race.share[state.lap]
+    tyres = 1.0
+    if state.worn:
+        wear, cliff = state.wear_laps[:, EGO], state.cliff_laps[:, EGO]
         tyres = 1.0 - np.minimum(np.maximum((wear - cliff) / 8.0, 0.0), 1.0)
     if race.wet and state.lap:
         tyres = tyres * ~((state.compound[:, EGO] <= HARD) & (race.wetness[race.row(state.lap)] > 0.35))
-    weight = dimensions.WEIGHTS
-    order = np.maximum(0.0, 1.0 - dimensions.ILLEGAL_COST * illegal)
-    worth = weight["race"] * (1.0 - dimensions.PLACE_COST * ahead) + weight["tyres"] * tyres
+    weight, order = dimensions.WEIGHTS, np.maximum(0.0, 1.0 - dimensions.ILLEGAL_COST * illegal)
+    worth = _worth_of_place(race.cars)[ahead] + weight["tyres"] * tyres
     if state.any_out:
         worth = worth * (state.out[:, EGO] == 0)
-    return (worth + weight["operations"] * order) * np.minimum(state.lap / race.race_laps, 1.0)
+    return (worth + weight["operations"] * order) * race.share[state.lap]
+
+
+def _cars_ahead(race: Race, state: RaceState) -> np.ndarray | int:
+    """(E,) cars in front of ours; of a single race a number, which is found in a sixth of the time."""
+    if race.episodes == 1:
+        return state.order.tolist()[0].index(EGO)
+    return (state.order == race.rows[:, :1]).argmax(axis=1)
+
+
+@cache
+def _worth_of_place(cars: int) -> np.ndarray:
+    """(N,) by cars ahead."""
+    return dimensions.WEIGHTS["race"] * (1.0 - dimensions.PLACE_COST * np.arange(cars))
+
+
+@cache
+def _flawless(cars: int) -> np.ndarray:
+    """(N,) by cars ahead, with nothing wrong but the place."""
+    return _worth_of_place(cars) + dimensions.WEIGHTS["tyres"] + dimensions.WEIGHTS["operations"]

@@ -25,7 +25,8 @@ from f1_pipelines.sim.scenarios import (
     setup_of,
     split_of,
 )
-from f1_pipelines.sim.scenarios.opponents import DEFENDER, GAMBLER, OPPORTUNIST, UNDERCUTTER, calls_with
+from f1_pipelines.sim.scenarios.opponents import calls_with
+from f1_pipelines.sim.scenarios.plans import DEFENDER, GAMBLER, OPPORTUNIST, UNDERCUTTER
 
 COUNT = 120
 

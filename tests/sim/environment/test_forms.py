@@ -1,0 +1,94 @@
+"""The vector form and Gymnasium's are the single form."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from f1_pipelines.sim.environment import commands
+from f1_pipelines.sim.environment.environment import RaceEnvironment
+from f1_pipelines.sim.environment.vector import ACTIONS, NO_COMMAND, WORDLESS, VectorEnvironment, command_of
+from f1_pipelines.sim.scenarios import CHARACTERS, FAMILIES, make_scenario
+
+SAID = ("Box next lap for hards", "rain on lap 6", "Safety car is out", "Stay out, no stop", 'say "box"', "", "x" * 900)
+
+
+def test_the_vector_form_is_the_single_form():
+    """Same calls, same races, same rewards, scores, prompts and answers: in a batch of mixed families or alone."""
+    scenarios = [make_scenario(family, seed) for family in FAMILIES for seed in range(6)]
+    batch, rng, called, paid, shown = VectorEnvironment(scenarios), np.random.default_rng(0), [], 0.0, []
+    done = np.zeros(len(scenarios), dtype=bool)
+    while not done.all():
+        actions = rng.integers(NO_COMMAND, len(ACTIONS), len(scenarios))
+        actions = np.where(rng.random(len(scenarios)) < 0.2, rng.integers(WORDLESS, len(ACTIONS)), actions)
+        texts = {row: SAID[rng.integers(len(SAID))] for row in range(len(scenarios))}
+        called.append((actions, texts))
+        features, rewards, done = batch.step(actions, texts)
+        shown.append([batch.observation(row) for row in range(len(scenarios))])
+        paid = paid + rewards
+    verbs = {ACTIONS[a][0] for actions, _ in called for a in actions if a >= 0}
+    assert verbs == set(commands.VERBS)
+    scores, last = batch.scores(), batch.last_rewards()
+    for k, scenario in enumerate(scenarios):
+        env = RaceEnvironment()
+        env.begin(scenario)
+        total, over = 0.0, False
+        for lap, (actions, texts) in enumerate(called):
+            if over:
+                break
+            verb, _ = ACTIONS[actions[k]] if actions[k] >= 0 else ("", "")
+            call = "" if actions[k] < 0 else f'{verb} "{texts[k]}"' if actions[k] >= WORDLESS else \
+                str(command_of(int(actions[k]), scenario))
+            step = env.step(call)
+            total, over = total + step.reward, step.done
+            if not over:
+                assert step.observation == shown[lap][k]
+        assert env.score.as_dict() == pytest.approx(scores[k], abs=1e-9)
+        assert total == pytest.approx(paid[k] + last[k], abs=1e-9)
+        assert (env.history[-1].elapsed_s[0] == batch.history[scenario.laps].elapsed_s[k]).all()
+    with pytest.raises(ValueError, match="actions must be"):
+        VectorEnvironment(scenarios[:1]).step(np.array([len(ACTIONS)]))
+
+
+def test_who_else_is_in_the_batch_changes_nothing():
+    """A dry race with rain in its forecast beside a wet one is the race that it is alone: the gambler goes by what he
+    was told."""
+    made = [make_scenario("weather_roulette", seed) for seed in range(120)]
+    gambles = [s for s in made if not s.rain.any() and s.gamble_lap][:3]
+    wet = next(s for s in made if s.rain.any())
+    assert len(gambles) == 3
+    for dry in gambles:
+        alone, beside = VectorEnvironment([dry]), VectorEnvironment([dry, wet])
+        for batch in (alone, beside):
+            for _ in range(max(s.laps for s in batch.scenarios)):
+                batch.step(np.full(len(batch.scenarios), ACTIONS.index(("STAY_OUT", ""))))
+        ours, theirs = alone.history[dry.laps], beside.history[dry.laps]
+        assert ours.elapsed_s[0].tobytes() == theirs.elapsed_s[0].tobytes()
+        assert ours.stops[0, CHARACTERS.index("rain_gambler") + 1] > 0
+
+
+def test_gymnasium_refuses_what_is_no_action_and_tells_no_seed():
+    pytest.importorskip("gymnasium")
+    from f1_pipelines.sim.environment.gym import RaceEngineerEnv
+
+    env = RaceEngineerEnv()
+    _, info = env.reset(options={"scenario_seed": 4})
+    assert "seed" not in info
+    for action in (-1, 3.7, 999, "STAY_OUT"):
+        with pytest.raises(ValueError, match="whole number from 0"):
+            env.step(action)
+    with pytest.raises(ValueError, match="scenario_seed and family"):
+        env.reset(options={"scenario_sed": 4})
+
+
+def test_gymnasium_accepts_it():
+    gymnasium = pytest.importorskip("gymnasium")
+    from gymnasium.utils.env_checker import check_env
+
+    from f1_pipelines.sim.environment.gym import RaceEngineerEnv
+    check_env(RaceEngineerEnv(), skip_render_check=True)
+    env = RaceEngineerEnv("weather_roulette")
+    _, info = env.reset(seed=4)
+    assert info["text"] == info["observation"].text
+    assert env.step(env.action("STAY_OUT"))[2] is False
+    assert isinstance(env.call('RADIO_DRIVER "box next lap"')[1], float)
+    assert isinstance(env.action_space, gymnasium.spaces.Discrete)
