@@ -34,10 +34,12 @@ _EVERY_WEEKEND = dg.AllPartitionMapping()
 class DatasetConfig(dg.Config):
     """How many races the expert drives."""
 
-    races: int = Field(120, ge=1, description="Training races of each of the five families; 120 are 8,000 turns.")
+    races: int = Field(200, ge=1, description="Training races of each of the five families; 200 are 13,000 turns.")
     validation_races: int = Field(8, ge=1, description="Races of each family whose turns are held out.")
     odd: float = Field(0.12, ge=0, le=1, description="Share of laps driven otherwise than the expert says.")
-    stay_share: float = Field(0.35, gt=0, lt=1, description="STAY_OUT may be this share of the turns at most.")
+    calm_s: float = Field(1.5, ge=0, description="A change of driving that gains less is taught as STAY_OUT [s].")
+    futures: int = Field(32, ge=8, description="Futures that the expert samples each lap.")
+    stay_share: float = Field(0.5, gt=0, lt=1, description="STAY_OUT may be this share of the turns at most.")
     workers: int = Field(0, ge=0, description="Processes; 0 takes one a core.")
 
 
@@ -50,15 +52,15 @@ def sft_dataset(context: dg.AssetExecutionContext, config: DatasetConfig,
     Races are drawn from the training seeds of five families on the fitted circuits, in fields as close as those of the
     stored weekends. The values of all calls that he weighed stand beside his own.
     """
-    from f1_pipelines.engineer.turns import as_rows, balanced, expert_turns, race_keys
+    from f1_pipelines.engineer.turns import as_rows, balanced, calmed, expert_turns, race_keys
 
     with warehouse.read() as connection:
         scenes = scenes_of(connection)
     workers, frames = config.workers or os.cpu_count() or 1, []
     for split, races, odd in (("train", config.races, config.odd), ("validation", config.validation_races, 0.0)):
         keys, turns = race_keys(split, races), []
-        for done, few in enumerate(expert_turns(scenes, keys, workers, odd), start=1):
-            turns += few
+        for done, few in enumerate(expert_turns(scenes, keys, workers, odd, config.futures), start=1):
+            turns += [calmed(turn, config.calm_s) for turn in few]
             if done % 100 == 0:
                 context.log.info("%s: %d of %d races, %d turns", split, done, len(keys), len(turns))
         kept = as_rows(balanced(turns, stay_share=config.stay_share) if split == "train" else turns)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 FIRST_RACE = 20_000  # of the train split's count: races that the SFT turns did not come from
 POOL = 4_000  # races of each family to practise on
 SAVED_EVERY = 10
-EQUAL = 1e-6  # scores closer than this are one score
+EASIEST = "dry_strategy_sprint"  # no rain, no closed track, no rival
 WARN_ABOVE = {"parse_failures": 0.02, "clipped": 0.01, "dead_moments": 0.9}
 DEAD_SHARE = 0.95  # of moments without a difference: nothing can be learnt
 
@@ -62,7 +62,8 @@ class Practice:
         calls = [[self._rendering.command(ids) for ids in few] for few in samples]
         generating = time.process_time()
         caller = _Timed(engineer)
-        scores = np.array(values_of(moments, calls, caller))
+        ends = values_of(moments, calls, caller)
+        scores = np.array([[end["score"] for end in few] for few in ends])
         simulated = time.process_time() - generating - caller.seconds
         flat = [call for few in calls for call in few]
         self.numbers = {
@@ -72,16 +73,30 @@ class Practice:
             "clipped": float(np.mean([len(ids) >= self._longest for few in samples for ids in few])),
             "rollout_s": time.process_time() - started, "simulator_s": simulated,
         }
-        rewards = scores - scores.mean(axis=1, keepdims=True)
+        rewards = scores + self._shaping(moments, calls, ends)
+        rewards -= rewards.mean(axis=1, keepdims=True)
         prompt_ids = [self._rendering.prompt_ids(moment.seen.text) for moment in moments]
         return {"prompt_ids": [ids for ids in prompt_ids for _ in range(self._told.samples)],
                 "completion_ids": [ids for few in samples for ids in few], "logprobs": None,
                 "gain": rewards.ravel().tolist()}
 
+    def _shaping(self, moments: Sequence[Moment], calls: Sequence[Sequence[str]],
+                 ends: Sequence[Sequence[Mapping[str, Any]]]) -> np.ndarray:
+        """(moments, samples) what is added to the scores."""
+        told, added = self._told, np.zeros((len(moments), self._told.samples))
+        if told.two_compounds:
+            added += told.two_compounds * np.array([[not end["disqualified"] for end in few] for few in ends])
+        if told.agreement:
+            for row, (moment, few) in enumerate(zip(moments, calls, strict=True)):
+                best = str(moment.expert_call())
+                added[row] += told.agreement * np.array([call == best for call in few])
+        return added
+
     def _tried(self, engineer: Engineer, step: int) -> tuple[list[Moment], list[list[list[int]]], float]:
         """Moments at which drawn calls differ, the token ids drawn, and the share of moments where they did not."""
         told, rng = self._told, np.random.default_rng(digest("practice", self._seed, step))
-        keys = [self._pool[k] for k in rng.choice(len(self._pool), told.races, replace=False)]
+        pool = [key for key in self._pool if key[0] == EASIEST] if step < told.easy_steps else self._pool
+        keys = [pool[k] for k in rng.choice(len(pool), told.races, replace=False)]
         races = moments_of([self._scenes.scenario(*key) for key in keys], _Timed(engineer))
         laps = [moment for race in races for moment in race]
         chosen = [laps[k] for k in rng.permutation(len(laps))[:told.states * told.looks]]

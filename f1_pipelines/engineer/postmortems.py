@@ -37,9 +37,20 @@ class PostMortem:
 
 
 def replayed(scenario: Scenario, outputs: Sequence[str]) -> Race:
-    """The race that these outputs make, with all that was seen and answered."""
-    calls = iter(outputs)
-    return play_together([scenario], lambda _: [next(calls)])[0]
+    """The race that these outputs make, with all that was seen and answered.
+
+    Raises:
+        ValueError: They end before the flag.
+    """
+    left = list(outputs)
+
+    def call(_: Sequence[str]) -> list[str]:
+        if not left:
+            raise ValueError(f"{scenario.name}: {len(outputs)} calls do not reach the flag of {scenario.laps} laps; "
+                             "play the race again.")
+        return [left.pop(0)]
+
+    return play_together([scenario], call)[0]
 
 
 def postmortem(race: Race, regret: Regret) -> PostMortem:

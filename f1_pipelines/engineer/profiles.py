@@ -65,6 +65,10 @@ class GrpoSettings:
     temperature: float = 1.0
     beta: float = 0.0  # weight of the KL to the SFT policy
     entropy: float = 0.0  # weight of a bonus for entropy
+    # Shaping, each measured on and off (lab notes); the environment's score alone is the default.
+    agreement: float = 0.0  # added for the call that the expert would make
+    two_compounds: float = 0.0  # added where the race ends with two dry compounds used and the rule asks for them
+    easy_steps: int = 0  # first steps in the easiest family only, see `grpo.EASIEST`
     batch: int = 128  # samples a device and backward pass
 
 

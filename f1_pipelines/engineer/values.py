@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from f1_pipelines.engineer.lockstep import Caller
+from f1_pipelines.sim.environment.commands import Command
 from f1_pipelines.sim.environment.environment import RaceEnvironment
 from f1_pipelines.sim.environment.observation import Observation
+from f1_pipelines.sim.policies.expert import Expert
 from f1_pipelines.sim.scenarios import Scenario
 
 
@@ -21,6 +24,16 @@ class Moment:
 
     environment: RaceEnvironment
     seen: Observation
+    before: tuple[Observation, ...] = ()  # of the laps driven
+
+    def expert_call(self) -> Command | str:
+        """What the expert would call here, having watched the laps driven."""
+        scenario = self.environment.scenario
+        expert = Expert(circuits={scenario.circuit.circuit: scenario.circuit})
+        expert.begin((*self.before, self.seen)[0])
+        for seen in self.before:
+            expert.see(seen)
+        return expert.decide(self.seen).command
 
 
 def moments_of(scenarios: Sequence[Scenario], caller: Caller) -> list[list[Moment]]:
@@ -37,19 +50,21 @@ def moments_of(scenarios: Sequence[Scenario], caller: Caller) -> list[list[Momen
             twin = moment.environment.fork()
             step = twin.step(output)
             if not step.done:
-                now[k] = Moment(twin, step.observation)
+                now[k] = Moment(twin, step.observation, (*moment.before, moment.seen))
     return moments
 
 
-def values_of(moments: Sequence[Moment], calls: Sequence[Sequence[str]], caller: Caller) -> list[list[float]]:
-    """Final score of each call at each moment if the caller calls the rest. The same call is raced once.
+def values_of(moments: Sequence[Moment], calls: Sequence[Sequence[str]],
+              caller: Caller) -> list[list[dict[str, Any]]]:
+    """How the race ends (`info`, its score among it) after each call at each moment if the caller calls the rest. The
+    same call is raced once.
 
     Args:
         moments: Where.
         calls: Raw outputs tried at each; one that does not parse costs what it costs.
         caller: Who goes on.
     """
-    done: dict[tuple[int, str], float] = {}
+    done: dict[tuple[int, str], dict[str, Any]] = {}
     going: dict[tuple[int, str], tuple[RaceEnvironment, Observation]] = {}
     for k, (moment, tried) in enumerate(zip(moments, calls, strict=True)):
         for call in dict.fromkeys(tried):
@@ -62,10 +77,10 @@ def values_of(moments: Sequence[Moment], calls: Sequence[Sequence[str]], caller:
     return [[done[k, call] for call in tried] for k, tried in enumerate(calls)]
 
 
-def _advance(key: tuple[int, str], environment: RaceEnvironment, call: str, done: dict[tuple[int, str], float],
+def _advance(key: tuple[int, str], environment: RaceEnvironment, call: str, done: dict[tuple[int, str], dict[str, Any]],
              going: dict[tuple[int, str], tuple[RaceEnvironment, Observation]]) -> None:
     step = environment.step(call)
     if step.done:
-        done[key] = step.info["score"]
+        done[key] = step.info
     else:
         going[key] = (environment, step.observation)

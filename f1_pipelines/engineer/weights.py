@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -54,8 +55,11 @@ def with_adapter(model: PreTrainedModel, profile: Profile) -> PreTrainedModel:
         return model
     from peft import LoraConfig, get_peft_model
 
-    return get_peft_model(model, LoraConfig(
-        r=profile.lora.rank, lora_alpha=profile.lora.alpha, target_modules="all-linear", task_type="CAUSAL_LM"))
+    with warnings.catch_warnings():
+        # 2026-11: peft 0.21 asks transformers 5.24 for an option by its old name.
+        warnings.filterwarnings("ignore", "`is_gradient_checkpointing` is deprecated", FutureWarning)
+        return get_peft_model(model, LoraConfig(
+            r=profile.lora.rank, lora_alpha=profile.lora.alpha, target_modules="all-linear", task_type="CAUSAL_LM"))
 
 
 def published(model: PreTrainedModel, profile: Profile, rendering: Rendering,

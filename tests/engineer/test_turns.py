@@ -1,8 +1,9 @@
 """What the expert teaches."""
 import json
+from dataclasses import replace
 
 from f1_pipelines.engineer.scenes import Scenes
-from f1_pipelines.engineer.turns import TRAINED, as_rows, balanced, expert_turns, race_keys
+from f1_pipelines.engineer.turns import TRAINED, as_rows, balanced, calmed, expert_turns, race_keys
 from f1_pipelines.sim.environment.commands import parse
 from f1_pipelines.sim.policies.play import play
 from f1_pipelines.sim.scenarios import UNSEEN_FAMILY, Field, split_of
@@ -19,7 +20,7 @@ def test_races_are_of_the_split_and_families_take_turns():
 
 
 def test_without_odd_laps_the_turns_are_the_experts_race():
-    [turns] = expert_turns(Scenes(), [KEY], odd=0.0)
+    [turns] = expert_turns(Scenes(), [KEY], odd=0.0, futures=96)
     race = play(*KEY, "expert")
     assert [turn.completion for turn in turns] == [row["command"] for row in race.decisions]
     assert [turn.prompt for turn in turns] == [row["observation"] for row in race.decisions]
@@ -49,6 +50,16 @@ def test_laps_in_which_nothing_is_done_do_not_drown_the_rest(turns):
     assert idle <= 0.2 * len(kept) + 1
     assert [turn for turn in turns if turn.completion != "STAY_OUT"] == [
         turn for turn in kept if turn.completion != "STAY_OUT"]
+
+
+def test_a_change_of_driving_that_hardly_gains_is_left_out(turns):
+    turn = replace(turns[0], completion="SET_MODE push", values_s={"SET_MODE push": 0.0, "STAY_OUT": -1.0},
+                   expert_value=0.0)
+    assert calmed(turn, 1.5).completion == "STAY_OUT"
+    assert calmed(turn, 1.5).expert_value == -1.0
+    assert calmed(turn, 0.5) == turn
+    stop = replace(turn, completion="PIT_NOW hard", values_s={"PIT_NOW hard": 0.0, "STAY_OUT": -1.0})
+    assert calmed(stop, 1.5) == stop
 
 
 def test_rows_fit_the_table(turns):

@@ -12,7 +12,7 @@ from f1_pipelines.sim.environment.commands import GRAMMAR
 from f1_pipelines.sim.environment.environment import RaceEnvironment
 from f1_pipelines.sim.policies.play import play
 
-pytestmark = [pytest.mark.xdist_group("serve-stored"), pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.xdist_group("serve-stored"), pytest.mark.timeout(280)]
 
 
 def test_a_race_runs_to_the_flag_as_it_does_without_a_browser(window):

@@ -11,7 +11,7 @@ from selenium.webdriver.common.by import By
 from f1_pipelines.settings import PROJECT_ROOT
 from f1_pipelines.warehouse.database import WarehouseFile
 
-pytestmark = [pytest.mark.xdist_group("serve-stored"), pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.xdist_group("serve-stored"), pytest.mark.timeout(280)]
 PATHS = ("", "predict", "compare", "evidence", "operations")
 
 

@@ -158,3 +158,16 @@ def test_before_the_first_race_there_is_no_score(env):
 
 def test_usage_names_every_command():
     assert all(verb in commands.usage() for verb in commands.VERBS)
+
+
+def test_a_fork_is_the_same_race_driven_apart(env):
+    env.reset(7, "dry_strategy_sprint")
+    for _ in range(3):
+        env.step("INSPECT_FUEL_MARGIN")
+    twin = env.fork()
+    other = twin.step("PIT_NOW hard").observation
+    ours = env.step("STAY_OUT").observation
+    assert (other.own.stops, ours.own.stops) == (1, 0)
+    again = env.fork()
+    assert again.step("STAY_OUT").observation == env.step("STAY_OUT").observation, "same state, same noise"
+    assert env.history[:4] == twin.history[:4]

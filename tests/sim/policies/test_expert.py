@@ -1,3 +1,9 @@
+"""The expert beside a race that somebody else calls."""
+import copy
+
+from f1_pipelines.sim.environment.commands import Command
+from f1_pipelines.sim.environment.environment import RaceEnvironment
+from f1_pipelines.sim.policies.play import policy_for
 
 
 def test_he_knows_what_somebody_else_asked_and_said():
