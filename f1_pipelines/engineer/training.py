@@ -130,6 +130,8 @@ def _meta(job: Job, profile: Profile, scenes: Scenes, **more: Any) -> dict[str, 
 def _sft(job: Job, profile: Profile, scenes: Scenes,
          listener: Listener) -> tuple[EngineerCheckpoint, str, Curve, int]:
     from f1_pipelines.engineer.checkpoints import save_engineer
+    from f1_pipelines.engineer.engineer import Engineer
+    from f1_pipelines.engineer.rounds import pupil_turns
     from f1_pipelines.engineer.sft import Example, train_sft
     from f1_pipelines.engineer.weights import first_model, published, with_adapter
 
@@ -142,6 +144,13 @@ def _sft(job: Job, profile: Profile, scenes: Scenes,
         job, profile, scenes, stage="untrained", parent=None, n_turns=0, n_parameters=size))
     model = with_adapter(model.to(job.device), profile)
     curve = train_sft(model, rendering, examples, profile, job.seed, Path(job.work) / "steps", job.device, listener)
+    for number in range(1, profile.sft.rounds + 1):
+        engineer = Engineer(model, rendering, profile.max_new_tokens, profile.generation_batch)
+        turns = pupil_turns(engineer, scenes, profile.sft.round_races, number, Path(job.work), listener)
+        examples += [Example(turn.prompt, turn.completion) for turn in turns]
+        again = replace(profile, sft=replace(profile.sft, epochs=profile.sft.round_epochs))
+        curve.append(train_sft(model, rendering, examples, again, job.seed + number,
+                               Path(job.work) / f"steps-{number}", job.device, listener))
     model = published(model, profile, rendering, [example.prompt for example in examples])
     stored = save_engineer(model, rendering, engineers, _meta(
         job, profile, scenes, stage="sft", parent=before.id, n_turns=len(examples), n_parameters=size))

@@ -63,7 +63,7 @@ def test_a_change_of_driving_that_hardly_gains_is_left_out(turns):
 
 
 def test_rows_fit_the_table(turns):
-    rows = as_rows(turns).assign(near_tie=False, env_version=1, prompt_version=1, scenes_version="x")
+    rows = as_rows(turns).assign(near_tie=False, driver="expert", env_version=1, prompt_version=1, scenes_version="x")
     fitted = SFT_TURNS.conform(rows)
     assert json.loads(fitted["values_s"].iloc[0])
     assert len(fitted) == len(turns)

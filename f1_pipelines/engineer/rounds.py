@@ -1,0 +1,59 @@
+"""A round of DAgger: the pupil drives, the expert says what he would have called in each lap.
+
+A pupil who only ever read the expert's races does not know what to do after a mistake of his own, and in his own races
+he agrees with the expert far less often than in the expert's (docs/lab-notes.md).
+"""
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from f1_pipelines.engineer.lockstep import play_together
+from f1_pipelines.engineer.progress import Listener
+from f1_pipelines.engineer.scenes import Scenes
+from f1_pipelines.engineer.turns import Turn, calmed, expert_beside, race_keys
+
+if TYPE_CHECKING:
+    from f1_pipelines.engineer.engineer import Engineer
+
+FIRST_RACE = 5_000  # training seeds from here on, a thousand a round: not those that the expert drove
+
+
+def pupil_turns(engineer: Engineer, scenes: Scenes, races: int, number: int, work: Path,
+                listener: Listener) -> list[Turn]:
+    """Turns of races that the engineer drives, labelled by the expert; kept in the work folder for a run that resumes.
+
+    Args:
+        engineer: As it is after the training so far.
+        scenes: What the races are made of.
+        races: Of each trained family.
+        number: Of the round, from 1.
+        work: Folder of the training.
+        listener: Told how far the two agree.
+    """
+    path = work / f"round-{number}.jsonl"
+    if path.is_file():
+        return read_turns(path)
+    keys = race_keys("train", races, start=FIRST_RACE + 1_000 * number)
+    driven = play_together([scenes.scenario(*key) for key in keys], engineer.commands)
+    outputs = {key: race.outputs for key, race in zip(keys, driven, strict=True)}
+    turns = [calmed(turn) for few in expert_beside(scenes, outputs, os.cpu_count() or 1) for turn in few]
+    said = [output for race in driven for output in race.outputs]
+    agree = np.mean([turn.completion == output for turn, output in zip(turns, said, strict=True)])
+    score = np.mean([race.info["score"] for race in driven])
+    listener.line(f"round {number}: the pupil scores {score:.3f} in {len(driven)} training races and agrees with the "
+                  f"expert in {agree:.0%} of {len(turns)} laps")
+    growing = path.with_suffix(".growing")
+    growing.write_text("\n".join(json.dumps(asdict(turn)) for turn in turns))
+    growing.rename(path)
+    return turns
+
+
+def read_turns(path: Path) -> list[Turn]:
+    """The turns of a round."""
+    return [Turn(**json.loads(line)) for line in path.read_text().splitlines()]
