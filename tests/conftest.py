@@ -65,3 +65,21 @@ def real_features(real):
     from f1_pipelines.features.ranking import build_ranking_features
 
     return build_ranking_features(**real)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keep the groups of `--dist loadgroup` together, so that what they share is built once.
+
+    2026-11: xdist 3.8 writes a group into `_nodeid`, which pytest 9.2 no longer reads; its scheduler looks for the group
+    in the id.
+    """
+    if not hasattr(config, "workerinput") or not config.getoption("loadgroup", False):
+        return
+    from _pytest.nodeid import coerce_node_id
+
+    for item in items:
+        marker = item.get_closest_marker("xdist_group")
+        group = marker and (marker.args[0] if marker.args else marker.kwargs["name"])
+        if group and not item.nodeid.endswith(f"@{group}"):
+            item._id = coerce_node_id(f"{item.nodeid}@{group}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -52,7 +53,9 @@ def train_sft(model: PreTrainedModel, rendering: Rendering, examples: Sequence[E
     """
     from datasets import Dataset
     from transformers import PrinterCallback
-    from trl import SFTConfig, SFTTrainer
+    from trl import SFTConfig
+
+    from f1_pipelines.engineer.completions import CompletionTrainer, left_padded
 
     told = profile.sft
     if told.max_turns is not None and len(examples) > told.max_turns:
@@ -72,9 +75,10 @@ def train_sft(model: PreTrainedModel, rendering: Rendering, examples: Sequence[E
     optimizer = MuonAndAdamW(model, told.muon_lr, told.lr, told.weight_decay) if told.muon_lr else None
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", category=FutureWarning)
-        trainer = SFTTrainer(model=model, args=config, train_dataset=Dataset.from_list(rows),
-                             processing_class=rendering.tokenizer, callbacks=[Watch(curve, listener)],
-                             optimizers=(optimizer, None))
+        trainer = CompletionTrainer(
+            model=model, args=config, train_dataset=Dataset.from_list(rows), processing_class=rendering.tokenizer,
+            data_collator=partial(left_padded, rendering.tokenizer.pad_token_id),
+            callbacks=[Watch(curve, listener)], optimizers=(optimizer, None))
         trainer.remove_callback(PrinterCallback)
         trainer.train(resume_from_checkpoint=last_checkpoint(folder))
     losses = curve.of("loss")

@@ -5,9 +5,12 @@ from pathlib import Path
 
 import pytest
 import torch
+from datasets import Dataset
+from trl import SFTConfig
 
 from f1_pipelines.engineer import grpo, sft, training
 from f1_pipelines.engineer.checkpoints import load_engineer, read_checkpoint
+from f1_pipelines.engineer.completions import CompletionTrainer, left_padded
 from f1_pipelines.engineer.grpo import train_grpo
 from f1_pipelines.engineer.profiles import PROFILES
 from f1_pipelines.engineer.progress import Listener, TrainingFailed
@@ -131,3 +134,20 @@ def test_jobs_end_in_checkpoints_with_their_lineage(toy_tiny, examples, tmp_path
     second = training.run(_job(tmp_path, "grpo", turns, parent=str(engineers / first.checkpoint)), Listener())
     assert read_checkpoint(engineers / second.checkpoint).meta["parent"] == first.checkpoint
     assert [step for step, name, _ in second.points if name == "selection_score"] == [0]
+
+
+def test_logits_of_completions_alone_give_the_same_loss(toy, examples, toy_profile, tmp_path):
+    """Left-padded and cut short against the model's own loss over whole, right-padded sequences."""
+    rows = [toy.rendering.example(example.prompt, example.completion) for example in examples[:6]]
+    batch = left_padded(toy.rendering.tokenizer.pad_token_id, rows)
+    trainer = CompletionTrainer(
+        model=toy.model, args=SFTConfig(str(tmp_path), use_cpu=True, bf16=False, max_length=None, report_to="none",
+                                        **sft.activation_checkpointing(False)),
+        train_dataset=Dataset.from_list(rows), processing_class=toy.rendering.tokenizer)
+    ours = trainer.compute_loss(toy.model, batch)
+    single = [toy.model(input_ids=torch.tensor([row["input_ids"]]), labels=torch.tensor([row["labels"]])).loss
+              for row in rows]
+    lengths = torch.tensor([sum(label != -100 for label in row["labels"]) for row in rows])
+    theirs = (torch.stack(single) * lengths).sum() / lengths.sum()
+    assert torch.isclose(ours, theirs, rtol=1e-4)
+    assert len(set(map(len, (row["input_ids"] for row in rows)))) > 1, "of different lengths"
