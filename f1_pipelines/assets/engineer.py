@@ -1,8 +1,6 @@
 """The race engineer: what it learns from, imitation, practice."""
-import hashlib
 import json
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
@@ -27,6 +25,7 @@ if TYPE_CHECKING:
     from f1_pipelines.engineer.scenes import Scenes
 
 ENGINEER_GROUP = {"group_name": "engineer", "owners": ["team:engineer"], "code_version": "1"}
+TURNS, SCENES = "turns.jsonl", "scenes.json"  # what a training reads, in its work folder
 NEAR_TIE_S = 0.3
 _EVERY_WEEKEND = dg.AllPartitionMapping()
 
@@ -106,13 +105,14 @@ def sft_engineer(context: dg.AssetExecutionContext, config: SftConfig, warehouse
                                "AND driver = 'expert' ORDER BY family, seed, lap").df()
         scenes = scenes_of(connection)
     work = engineers.work("sft", config.seed)
-    path = _written(work, "turns.jsonl", turns.to_json(orient="records", lines=True))
-    job = Job("sft", engineers.profile, config.settings, str(path), "", str(_written(work, "scenes.json",
-              scenes.as_json())), config.seed, str(work), str(engineers.folder), engineers.weights)
-    result = train_and_keep(context, job, scenes, warehouse, engineers, compute, clock, tracking)
+    job = Job("sft", engineers.profile, config.settings, str(work / TURNS), "", str(work / SCENES), config.seed,
+              str(work), str(engineers.folder), engineers.weights)
+    inputs = {TURNS: turns.to_json(orient="records", lines=True), SCENES: scenes.as_json()}
+    result = train_and_keep(context, job, inputs, scenes, warehouse, engineers, compute, clock, tracking)
     rounds = [turn for path in sorted(work.glob("round-*.jsonl")) for turn in read_turns(path)]
-    if rounds:
-        with warehouse.write("sft_engineer rounds") as connection:
+    with warehouse.write("sft_engineer rounds") as connection:
+        connection.execute("DELETE FROM strategy.sft_turns WHERE driver = 'pupil'")
+        if rounds:
             replace_slices(connection, tables.SFT_TURNS, _turn_rows(as_rows(rounds), "pupil", scenes),
                            accept_fewer_rows=True)
     return result
@@ -140,9 +140,10 @@ def grpo_engineer(context: dg.AssetExecutionContext, config: GrpoConfig, warehou
         parent = newest_engineer(connection, "sft", engineers.profile)
         scenes = scenes_of(connection)
     work = engineers.work(f"grpo-{parent['checkpoint']}", config.seed)
-    job = Job("grpo", engineers.profile, config.settings, "", str(engineers.folder / parent["path"]), str(_written(
-        work, "scenes.json", scenes.as_json())), config.seed, str(work), str(engineers.folder), engineers.weights)
-    return train_and_keep(context, job, scenes, warehouse, engineers, compute, clock, tracking)
+    job = Job("grpo", engineers.profile, config.settings, "", str(engineers.folder / parent["path"]),
+              str(work / SCENES), config.seed, str(work), str(engineers.folder), engineers.weights)
+    return train_and_keep(context, job, {SCENES: scenes.as_json()}, scenes, warehouse, engineers, compute, clock,
+                          tracking)
 
 
 def scenes_of(connection: "duckdb.DuckDBPyConnection") -> "Scenes":
@@ -174,15 +175,3 @@ def _turn_rows(turns: pd.DataFrame, driver: str, scenes: "Scenes") -> pd.DataFra
 def _near_tie(values: str) -> bool:
     ordered = sorted(json.loads(values).values(), reverse=True)
     return len(ordered) > 1 and ordered[0] - ordered[1] < NEAR_TIE_S
-
-
-def _written(work: Path, name: str, text: str) -> Path:
-    """A file of a job. What lies there of another input is cleared: a run resumes only on what it began with."""
-    path = work / name
-    if path.is_file() and hashlib.sha256(path.read_bytes()).digest() != hashlib.sha256(text.encode()).digest():
-        import shutil
-
-        shutil.rmtree(work)
-    work.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
-    return path

@@ -1,11 +1,13 @@
 """How a training of a language model is started, watched and kept."""
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import dagster as dg
 import pandas as pd
+from dagster._core.pipes.client import DagsterPipesExecutionError
 
 from f1_pipelines.assets.metadata import line_plot
 from f1_pipelines.resources.compute import Compute
@@ -35,13 +37,15 @@ def versions(scenes: "Scenes") -> dict[str, object]:
     return {"env_version": ENV_VERSION, "prompt_version": PROMPT_VERSION, "scenes_version": scenes.version}
 
 
-def train_and_keep(context: dg.AssetExecutionContext, job: "Job", scenes: "Scenes", warehouse: Warehouse,
-                   engineers: Engineers, compute: Compute, clock: Clock, tracking: Tracking) -> dg.MaterializeResult:
+def train_and_keep(context: dg.AssetExecutionContext, job: "Job", inputs: Mapping[str, str], scenes: "Scenes",
+                   warehouse: Warehouse, engineers: Engineers, compute: Compute, clock: Clock,
+                   tracking: Tracking) -> dg.MaterializeResult:
     """Run a job where `compute` says, store its checkpoints' rows and its curve, and tell.
 
     Args:
         context: Of the asset.
         job: Without device and precision, which are found here.
+        inputs: Text of the files that it reads.
         scenes: What its races are made of.
     """
     profile, device = engineers.chosen, compute.resolve()
@@ -49,11 +53,12 @@ def train_and_keep(context: dg.AssetExecutionContext, job: "Job", scenes: "Scene
     job = replace(job, device=device, precision=compute.precision_on(device, profile.bf16))
     with tracking.run(context, f"{job.stage}_engineer {job.profile}", {"profile": job.profile, "seed": job.seed,
                                                                      "launcher": compute.launcher}) as run:
-        trained = _launched(context, job, compute, run)
+        trained = _launched(context, job, job.begin(inputs), compute, run)
         run.params(trained.settings)
         rows = _rows(context, job, trained, scenes, run, device, clock)
         with warehouse.write(f"{job.stage}_engineer") as connection:
             _keep(connection, job, rows, trained)
+    job.end()
     last = {name: values[-1] for name in _SHOWN if (values := [v for _, n, v in trained.points if n == name])}
     return dg.MaterializeResult(metadata={
         "checkpoint": trained.checkpoint, "parent": trained.untrained, "profile": job.profile, "device": device,
@@ -67,18 +72,28 @@ def train_and_keep(context: dg.AssetExecutionContext, job: "Job", scenes: "Scene
     })
 
 
-def _launched(context: dg.AssetExecutionContext, job: "Job", compute: Compute, run: "TrackedRun") -> "Trained":
-    from f1_pipelines.engineer.training import Trained
+def _launched(context: dg.AssetExecutionContext, job: "Job", file: Path, compute: Compute,
+              run: "TrackedRun") -> "Trained":
+    from f1_pipelines.engineer.training import FAILED, RESULT, Trained
     from f1_pipelines.engineer.training import run as train
 
+    if (file.parent / RESULT).is_file():
+        context.log.info("this training had ended when its run was killed; its result is taken")
+        return Trained.read(file.parent)
     if compute.launcher == "in_process":
         from f1_pipelines.engineer.progress import Listener
 
         return train(job, Listener(context.log.info, lambda step, numbers: run.metrics(
             {name: value for name, value in numbers.items() if isinstance(value, int | float)}, step),
             context.log.warning))
-    dg.PipesSubprocessClient().run(context=context, command=compute.command(TRAINING, [str(job.write())]))
-    trained = Trained.read(Path(job.work))
+    try:
+        dg.PipesSubprocessClient().run(context=context, command=compute.command(TRAINING, [str(file)]))
+    except DagsterPipesExecutionError as problem:
+        said = file.with_name(FAILED)
+        raise dg.Failure(said.read_text() if said.is_file() else
+                         f"{problem}, and it left no word: -9 means that it was killed, most often for want of memory; "
+                         "its output is above or in the run's stderr") from problem
+    trained = Trained.read(file.parent)
     for step, name, value in trained.points:
         run.metrics({name: value}, step)
     return trained

@@ -39,7 +39,8 @@ FIRST_RACE = 20_000  # of the train split's count: races that the SFT turns did 
 POOL = 4_000  # races of each family to practise on
 SAVED_EVERY = 10
 EASIEST = "dry_strategy_sprint"  # no rain, no closed track, no rival
-WARN_ABOVE = {"parse_failures": 0.02, "clipped": 0.01, "dead_moments": 0.9}
+WARN_ABOVE = {"parse_failures": 0.02, "clipped": 0.01, "dead_moments": 0.9, "kl_to_sft": 1.0}
+WARN_BELOW = {"entropy": 0.005}
 DEAD_SHARE = 0.95  # of moments without a difference: nothing can be learnt
 
 
@@ -111,7 +112,7 @@ class Practice:
 
 def train_grpo(model: PreTrainedModel, rendering: Rendering, scenes: Scenes, profile: Profile, seed: int, folder: Path,
                device: str = "cpu", listener: Listener = SILENT,
-               examine: Callable[[int, Engineer], bool] | None = None) -> Curve:
+               examine: Callable[[int, Engineer], float] | None = None) -> Curve:
     """Train the model in place, from the SFT policy that it is.
 
     Args:
@@ -123,7 +124,7 @@ def train_grpo(model: PreTrainedModel, rendering: Rendering, scenes: Scenes, pro
         folder: Where checkpoints of the run lie; one that is there is gone on from.
         device: cpu or cuda.
         listener: Takes progress.
-        examine: Called every `SAVED_EVERY` steps with the step and the engineer as it is.
+        examine: Called every `SAVED_EVERY` steps with the step and the engineer as it is; says its score.
 
     Raises:
         TrainingFailed: Numbers were not finite, or there was nothing to learn from.
@@ -138,19 +139,28 @@ def train_grpo(model: PreTrainedModel, rendering: Rendering, scenes: Scenes, pro
     probes = _Probes(rendering, scenes, seed)
 
     class Examine(TrainerCallback):
-        """Numbers of ours: those of the practice, drift from the SFT policy, and the examination."""
+        """Puts numbers of ours into trl's log, which a run that is gone on with keeps: those of the practice, drift
+        from the SFT policy, and the examination."""
+
+        def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+            if state.global_step == 0:
+                curve.add(0, {"kl_to_sft": probes.drift(model)})
 
         def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-            curve.add(state.global_step, practice.numbers)
-            listener.numbers(state.global_step, practice.numbers)
-            for name, most in WARN_ABOVE.items():
-                if practice.numbers[name] > most:
-                    listener.warn(f"step {state.global_step}: {name} {practice.numbers[name]:.3f}, above {most}")
+            numbers = dict(practice.numbers)
             if state.global_step % SAVED_EVERY == 0:
-                curve.add(state.global_step, {"kl_to_sft": probes.drift(model)})
+                numbers["kl_to_sft"] = probes.drift(model)
                 if examine is not None:
-                    examine(state.global_step, Engineer(model, rendering, profile.max_new_tokens,
-                                                        profile.generation_batch))
+                    numbers["selection_score"] = examine(state.global_step, Engineer(
+                        model, rendering, profile.max_new_tokens, profile.generation_batch))
+            for name, value in numbers.items():
+                trainer._metrics["train"][name].append(value)
+
+        def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **_: Any) -> None:
+            for limits, sign, where in ((WARN_ABOVE, 1, "above"), (WARN_BELOW, -1, "below")):
+                for name, limit in limits.items():
+                    if logs and logs.get(name) is not None and sign * (logs[name] - limit) > 0:
+                        listener.warn(f"step {state.global_step}: {name} {logs[name]:.3g}, {where} {limit}")
 
     config = GRPOConfig(
         output_dir=str(folder), max_steps=told.steps, num_generations=together, learning_rate=told.lr,
@@ -161,7 +171,7 @@ def train_grpo(model: PreTrainedModel, rendering: Rendering, scenes: Scenes, pro
         use_cpu=device == "cpu", bf16=profile.bf16 and device != "cpu", seed=seed, data_seed=seed, logging_steps=1,
         save_strategy="steps", save_steps=SAVED_EVERY, save_total_limit=1, report_to="none", disable_tqdm=True,
         dataloader_pin_memory=False, top_k=0, top_p=1.0, **activation_checkpointing(device != "cpu"))
-    curve.add(0, {"kl_to_sft": probes.drift(model)})
+    probes.remember(model)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", category=FutureWarning)
         warnings.filterwarnings("ignore", message=".*rollout_func.*")
@@ -211,19 +221,22 @@ class _Probes:
 
     def __init__(self, rendering: Rendering, scenes: Scenes, seed: int) -> None:
         self._rendering, self._scenes, self._seed = rendering, scenes, seed
-        self._before: Any = None
+
+    def remember(self, model: PreTrainedModel) -> None:
+        """What is compared with: the policy as it is, without its adapter if it has one."""
+        from contextlib import nullcontext
+
+        keys = race_keys("train", -(-self.COUNT // len(TRAINED)), start=FIRST_RACE - 1_000)[:self.COUNT]
+        engineer = Engineer(model, self._rendering, 40)
+        moments = moments_of([self._scenes.scenario(*key) for key in keys], _Timed(engineer))
+        self._prompts = [race[len(race) // 2].seen.text for race in moments]
+        with model.disable_adapter() if hasattr(model, "disable_adapter") else nullcontext():
+            self._before = self._log_probabilities(model)
 
     def drift(self, model: PreTrainedModel) -> float:
-        """Mean KL of the first token of a call to that of the policy at the first call of this; 0 then [nats]."""
+        """Mean KL of the first token of a call to that of the policy that is remembered [nats]."""
         import torch
 
-        if self._before is None:
-            keys = race_keys("train", -(-self.COUNT // len(TRAINED)), start=FIRST_RACE - 1_000)[:self.COUNT]
-            engineer = Engineer(model, self._rendering, 40)
-            moments = moments_of([self._scenes.scenario(*key) for key in keys], _Timed(engineer))
-            self._prompts = [race[len(race) // 2].seen.text for race in moments]
-            self._before = self._log_probabilities(model)
-            return 0.0
         now = self._log_probabilities(model)
         return float((now.exp() * (now - self._before)).sum(dim=1).mean().clamp(min=0.0)) if torch.isfinite(
             now).all() else float("nan")

@@ -1,13 +1,44 @@
 """What a training run tells while it runs, and what it leaves. No torch, no transformers."""
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 
 class TrainingFailed(RuntimeError):
     """Training went wrong or learnt nothing. One sentence: what was seen, what to do."""
+
+
+class OutOfMemory(TrainingFailed):
+    """A model or its batches did not fit. One sentence: what ran out, what to do."""
+
+
+@contextmanager
+def memory_for(what: str, device: str, remedy: str) -> Iterator[None]:
+    """Turns every library's way of saying that memory ran out into one sentence.
+
+    Args:
+        what: Who wanted it.
+        device: Where.
+        remedy: What to make smaller.
+
+    Raises:
+        OutOfMemory: Memory ran out in the body.
+    """
+    try:
+        yield
+    except (MemoryError, RuntimeError) as problem:  # torch's own error is a RuntimeError; of the CPU it has none
+        said = str(problem)
+        if not isinstance(problem, MemoryError) and not any(words in said for words in _OUT_OF_MEMORY):
+            raise
+        wanted = said.splitlines()[0][:160] if said else type(problem).__name__
+        raise OutOfMemory(f"{what} ran out of memory on {device} ({wanted}); {remedy}, stop what else runs there, or "
+                          "take a smaller profile (F1_PROFILE=tiny)") from problem
+
+
+_OUT_OF_MEMORY = ("out of memory", "DefaultCPUAllocator", "CUBLAS_STATUS_ALLOC_FAILED")
 
 
 @dataclass

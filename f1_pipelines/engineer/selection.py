@@ -22,8 +22,7 @@ class BestSoFar:
     """Examines a policy now and then and keeps its weights when it is the best yet.
 
     The start counts as step 0 and is never kept: what came of the practice is published, better or not, and the
-    promotion decides. `points` has the scores by step, `seen` what was seen in the last
-    examination.
+    promotion decides. `seen` is what was seen in the last examination.
     """
 
     def __init__(self, model: PreTrainedModel, scenes: Scenes, races: int, path: Path,
@@ -38,27 +37,28 @@ class BestSoFar:
         """
         self._model, self._path, self._listener = model, path, listener
         self._scenarios = [scenes.scenario(*key) for key in race_keys("validation", races)]
-        self._best, self.step, self.points = -np.inf, 0, []
+        self._best, self.step = -np.inf, 0
         if path.is_file():  # of a run that is gone on with
             told = _told(path)
             self._best, self.step = float(told["score"]), int(told["step"])
         self.seen: list[Observation] = []
 
-    def examine(self, step: int, engineer: Engineer) -> bool:
-        """Play the races with the engineer as it is; whether it is the best yet."""
+    def examine(self, step: int, engineer: Engineer) -> float:
+        """Mean score of the engineer as it is; its weights are kept if it is the best yet."""
         races = play_together(self._scenarios, engineer.commands)
         self.seen = [seen for race in races for seen in race.seen]
         score = float(np.mean([race.info["score"] for race in races]))
-        self.points.append((step, "selection_score", score))
         self._listener.line(f"step {step}: {score:.3f} on {len(races)} validation races")
         if step == 0 or score <= self._best:
-            return False
+            return score
         from safetensors.torch import save_file
 
         self._best, self.step = score, step
+        growing = self._path.with_suffix(".growing")
         save_file({name: weights.detach().cpu().contiguous().clone() for name, weights in self._trained()},
-                  self._path, {"score": repr(score), "step": str(step)})
-        return True
+                  growing, {"score": repr(score), "step": str(step)})
+        growing.replace(self._path)
+        return score
 
     def restore(self) -> None:
         """Put the best weights back; without an examination after the start they stay as they are."""

@@ -32,7 +32,7 @@ class Example:
 
 
 def train_sft(model: PreTrainedModel, rendering: Rendering, examples: Sequence[Example], profile: Profile, seed: int,
-              folder: Path, device: str = "cpu", listener: Listener = SILENT) -> Curve:
+              folder: Path, device: str = "cpu", listener: Listener = SILENT, taught: bool = False) -> Curve:
     """Train the model in place.
 
     Args:
@@ -44,6 +44,7 @@ def train_sft(model: PreTrainedModel, rendering: Rendering, examples: Sequence[E
         folder: Where checkpoints of the run lie; one that is there is gone on from.
         device: cpu or cuda.
         listener: Takes progress.
+        taught: It has learnt before, so that its loss need not fall far.
 
     Returns:
         Loss and other numbers by step.
@@ -82,7 +83,7 @@ def train_sft(model: PreTrainedModel, rendering: Rendering, examples: Sequence[E
         trainer.remove_callback(PrinterCallback)
         trainer.train(resume_from_checkpoint=last_checkpoint(folder))
     losses = curve.of("loss")
-    if len(losses) >= 8 and np.mean(losses[-4:]) > (1.0 - LEAST_DROP) * np.mean(losses[:2]):
+    if not taught and len(losses) >= 8 and np.mean(losses[-4:]) > (1.0 - LEAST_DROP) * np.mean(losses[:2]):
         raise TrainingFailed(f"the loss went from {np.mean(losses[:2]):.3f} to {np.mean(losses[-4:]):.3f} only, so "
                              "nothing was learnt; check the turns and the learning rate")
     return curve

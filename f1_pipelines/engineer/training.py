@@ -5,11 +5,14 @@ who takes the lines of progress.
 """
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import resource
+import shutil
 import sys
 import time
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,7 +24,7 @@ if TYPE_CHECKING:
     from f1_pipelines.engineer.checkpoints import EngineerCheckpoint
     from f1_pipelines.engineer.progress import Curve, Listener
 
-RESULT = "result.json"
+JOB, BEGAN, RESULT, FAILED = "job.json", "began.json", "result.json", "failed.txt"
 GIB = 2**30
 SELECTION_RACES = 12  # of each trained family, validation split: to choose a GRPO checkpoint, never to report
 
@@ -57,12 +60,34 @@ class Job:
     device: str = "cpu"
     precision: str = "float32"
 
-    def write(self) -> Path:
-        """Store it as the job file of its work folder."""
-        path = Path(self.work) / "job.json"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(asdict(self), indent=2))
-        return path
+    def begin(self, inputs: Mapping[str, str]) -> Path:
+        """Lay out the work folder and name its job file.
+
+        What lies there is gone on from only if it began as the very same thing: job, profile, inputs, versions of
+        environment and prompt. Anything else is cleared.
+
+        Args:
+            inputs: Text of the files that the job reads, by name in the work folder.
+        """
+        from f1_pipelines.sim.environment.prompt import PROMPT_VERSION
+        from f1_pipelines.sim.scenarios import ENV_VERSION
+
+        work, whole = Path(self.work), json.dumps(asdict(self), indent=2)
+        began = json.dumps({
+            "job": asdict(self), "profile": asdict(profile_of(self.profile)), "env_version": ENV_VERSION,
+            "prompt_version": PROMPT_VERSION,
+            "inputs": {name: hashlib.sha256(text.encode()).hexdigest() for name, text in inputs.items()}}, indent=2)
+        if not (work / BEGAN).is_file() or (work / BEGAN).read_text() != began:
+            shutil.rmtree(work, ignore_errors=True)
+        work.mkdir(parents=True, exist_ok=True)
+        (work / FAILED).unlink(missing_ok=True)
+        for name, text in {**inputs, JOB: whole, BEGAN: began}.items():
+            (work / name).write_text(text)
+        return work / JOB
+
+    def end(self) -> None:
+        """Its result is kept elsewhere: the same job begins anew next time."""
+        (Path(self.work) / BEGAN).unlink()
 
 
 @dataclass(frozen=True)
@@ -93,7 +118,7 @@ def run(job: Job, listener: Listener | None = None) -> Trained:
         os.environ.setdefault("HF_HUB_OFFLINE", "1")  # libraries ask the hub about any model, and wait for it
     import torch
 
-    from f1_pipelines.engineer.progress import Listener
+    from f1_pipelines.engineer.progress import Listener, memory_for
 
     listener = listener or Listener(print, warn=print)
     if job.device == "cpu":  # two spinning threads on a busy machine are slower than one
@@ -101,16 +126,19 @@ def run(job: Job, listener: Listener | None = None) -> Trained:
     started = time.monotonic()
     profile = _profile_of(job)
     scenes = Scenes.from_json(Path(job.scenes).read_text())
-    stored, untrained, curve, n_turns = (_sft if job.stage == "sft" else _grpo)(job, profile, scenes, listener)
+    with memory_for(f"{job.stage} of profile {profile.name}", job.device, "set a smaller batch in its settings"):
+        stored, untrained, curve, n_turns = (_sft if job.stage == "sft" else _grpo)(job, profile, scenes, listener)
     seconds = time.monotonic() - started
     peak = torch.cuda.max_memory_allocated() if job.device != "cpu" else \
         resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    seen = curve.of("num_tokens") or curve.of("num_input_tokens_seen")
+    speeds = curve.of("tokens_per_s")
     result = Trained(
         stored.id, untrained, curve.points, n_turns, int(stored.meta["n_parameters"]), round(seconds, 1),
-        round(seen[-1] / seconds, 1) if seen else None, round(peak / GIB, 3),
+        round(speeds[-1], 1) if speeds else None, round(peak / GIB, 3),
         asdict(getattr(profile, job.stage)))
-    (Path(job.work) / RESULT).write_text(json.dumps(asdict(result)))
+    growing = Path(job.work) / f".{RESULT}"
+    growing.write_text(json.dumps(asdict(result)))
+    growing.replace(Path(job.work) / RESULT)
     return result
 
 
@@ -150,7 +178,7 @@ def _sft(job: Job, profile: Profile, scenes: Scenes,
         examples += [Example(turn.prompt, turn.completion) for turn in turns]
         again = replace(profile, sft=replace(profile.sft, epochs=profile.sft.round_epochs))
         curve.append(train_sft(model, rendering, examples, again, job.seed + number,
-                               Path(job.work) / f"steps-{number}", job.device, listener))
+                               Path(job.work) / f"steps-{number}", job.device, listener, taught=True))
     model = published(model, profile, rendering, [example.prompt for example in examples])
     stored = save_engineer(model, rendering, engineers, _meta(
         job, profile, scenes, stage="sft", parent=before.id, n_turns=len(examples), n_parameters=size))
@@ -167,11 +195,11 @@ def _grpo(job: Job, profile: Profile, scenes: Scenes,
     parent, start = read_checkpoint(Path(job.parent)), load_engineer(Path(job.parent), job.device)
     model = with_adapter(start.model, profile)
     best = BestSoFar(model, scenes, SELECTION_RACES, Path(job.work) / "best.safetensors", listener)
-    best.examine(0, start)
+    untaught = best.examine(0, start)
     curve = train_grpo(model, start.rendering, scenes, profile, job.seed, Path(job.work) / "steps", job.device,
                        listener, best.examine)
     best.restore()
-    curve.points += best.points
+    curve.add(0, {"selection_score": untaught})
     model = published(model, profile, start.rendering, [seen.text for seen in best.seen])
     told = profile.grpo
     tried = told.steps * told.states * told.samples
@@ -192,7 +220,11 @@ def main() -> None:
         print(json.dumps({"checkpoint": run(job).checkpoint}))
         return
     with open_dagster_pipes():
-        run(job, Listener(PipesContext.get().log.info, warn=PipesContext.get().log.warning))
+        try:
+            run(job, Listener(PipesContext.get().log.info, warn=PipesContext.get().log.warning))
+        except Exception as problem:  # all that Dagster is told of a process is its exit status
+            (Path(job.work) / FAILED).write_text(f"{type(problem).__name__}: {problem}")
+            raise
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from f1_pipelines.engineer.progress import Curve, Listener, TrainingFailed
 if TYPE_CHECKING:
     from transformers import TrainerControl, TrainerState, TrainingArguments
 
+_NO_METRICS = ("epoch", "total_flos", "step")
 LOGGED_EVERY = 25  # steps between two lines of progress
 
 
@@ -28,25 +29,29 @@ class Watch(TrainerCallback):
         self._curve, self._listener, self._every = curve, listener, every
 
     def on_train_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
-        """Start the clock."""
-        self._started, self._first = time.monotonic(), state.global_step
+        """Start the clock; of a run that is gone on with, take in what it logged before."""
+        self._started, self._first, self._read = time.monotonic(), state.global_step, state.num_input_tokens_seen
+        for logs in state.log_history:
+            self._curve.add(logs["step"], {name: value for name, value in logs.items() if name not in _NO_METRICS})
 
     def on_log(self, args: TrainingArguments, state: TrainerState, control: TrainerControl,
                logs: dict[str, Any] | None = None, **_: Any) -> None:
         """Take in a step's numbers."""
-        numbers = {name: value for name, value in (logs or {}).items() if name not in ("epoch", "total_flos")}
+        numbers = {name: value for name, value in (logs or {}).items() if name not in _NO_METRICS}
+        spent, read = time.monotonic() - self._started, state.num_input_tokens_seen - self._read
+        if read:
+            numbers["tokens_per_s"] = read / spent
         self._curve.add(state.global_step, numbers)
         self._listener.numbers(state.global_step, numbers)
         for name in ("loss", "grad_norm", "reward"):
-            if not math.isfinite(float(numbers.get(name, 0.0))):
-                raise TrainingFailed(f"step {state.global_step}: {name} is {numbers[name]}; lower the learning rate, "
+            value = numbers.get(name, 0.0)
+            if value is None or not math.isfinite(value):  # trl says None where nothing was a number
+                raise TrainingFailed(f"step {state.global_step}: {name} is {value}; lower the learning rate, "
                                      "then resume or start again")
         done = state.global_step - self._first
         if done and (state.global_step % self._every == 0 or state.global_step == state.max_steps):
-            spent = time.monotonic() - self._started
             left = spent / done * (state.max_steps - state.global_step)
-            shown = ", ".join(f"{name} {numbers[name]:.3g}" for name in ("loss", "reward", "entropy", "kl")
+            shown = ", ".join(f"{name} {numbers[name]:.3g}" for name in ("loss", "score", "entropy", "kl")
                               if name in numbers)
-            speed = state.num_input_tokens_seen / spent if getattr(state, "num_input_tokens_seen", 0) else 0
-            rate = f", {speed:.0f} tokens/s" if speed else ""
+            rate = f", {read / spent:.0f} tokens/s" if read else ""
             self._listener.line(f"step {state.global_step}/{state.max_steps}: {shown}{rate}, {left:.0f} s left")
