@@ -29,7 +29,7 @@ FLOW = ("practice_results", "qualifying_results", "race_results", "race_laps", "
 
 
 # The race engineer, as much of it as two cores do in ten minutes; the assets' own defaults are for the published table.
-DEMO_SIZE: Sizes = {"sft_dataset": {"races": 200}, "scripted_races": {"seeds": 40, "unseen_circuits": 8, "workers": 1},
+DEMO_SIZE: Sizes = {"scripted_races": {"seeds": 40, "unseen_circuits": 8, "workers": 1},
                     "strategy_evaluation": {"seeds": 30, "unseen_circuits": 8, "hint_races": 10}}
 # Enough to see that everything runs, not to learn anything.
 TOY_SIZE: Sizes = {"sft_dataset": {"races": 2, "validation_races": 1},

@@ -41,10 +41,10 @@ class Lora:
 class SftSettings:
     """Imitation of the expert: his own races, then rounds of races that the pupil drives and he comments (DAgger)."""
 
-    epochs: float = 2.0  # over the expert's own races
-    rounds: int = 1
-    round_races: int = 60  # of each family that the pupil drives in a round
-    round_epochs: float = 2.0  # over all turns so far, after each round
+    epochs: float = 1.0  # over the expert's own races
+    rounds: int = 2
+    round_races: int = 40  # of each family that the pupil drives in a round
+    round_epochs: float = 1.25  # over all turns so far, after each round
     batch: int = 16  # turns a device and step
     accumulate: int = 1
     lr: float = 3e-3  # of AdamW
@@ -59,12 +59,12 @@ class SftSettings:
 class GrpoSettings:
     """Practice in the simulator: see `grpo`."""
 
-    steps: int = 40
+    steps: int = 30
     races: int = 10  # played a step
     states: int = 16  # moments in them at which calls are tried
     looks: int = 2  # x `states` are looked at for moments at which calls differ
     samples: int = 8  # calls tried at each
-    lr: float = 1e-4
+    lr: float = 3e-4
     temperature: float = 1.0
     beta: float = 0.0  # weight of the KL to the SFT policy
     entropy: float = 0.0  # weight of a bonus for entropy
