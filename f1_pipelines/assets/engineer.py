@@ -166,6 +166,19 @@ def newest_engineer(connection: "duckdb.DuckDBPyConnection", stage: str, profile
     return rows.iloc[0].to_dict()
 
 
+def lineage(connection: "duckdb.DuckDBPyConnection", profile: str) -> pd.DataFrame:
+    """Rows of the newest SFT engineer, of what it began as and, if there is one, of its newest pupil in practice.
+
+    Raises:
+        dg.Failure: There is no SFT engineer.
+    """
+    sft = newest_engineer(connection, "sft", profile)
+    return connection.execute("""
+        SELECT * FROM strategy.engineers WHERE checkpoint IN (?, ?) OR (stage = 'grpo' AND parent = ?)
+        QUALIFY row_number() OVER (PARTITION BY stage ORDER BY made_at DESC) = 1
+        ORDER BY stage <> 'untrained', stage <> 'sft'""", [sft["checkpoint"], sft["parent"], sft["checkpoint"]]).df()
+
+
 def _turn_rows(turns: pd.DataFrame, driver: str, scenes: "Scenes") -> pd.DataFrame:
     """Rows of `strategy.sft_turns`."""
     return turns.assign(driver=driver, near_tie=[_near_tie(values) for values in turns["values_s"]],

@@ -39,21 +39,23 @@ engineer_checks = [
         "SELECT turn, split, prompt, completion FROM strategy.sft_turns WHERE split NOT IN ('train', 'validation') "
         "OR prompt = '' OR completion = ''"),
     no_rows_check(
-        sft_dataset, "turns_are_enough_and_balanced", f"Fewer than {LEAST_TURNS} training turns, or a family, stops, "
-        "questions or messages hardly in them.",
-        f"""WITH t AS (SELECT *, split_part(completion, ' ', 1) AS verb FROM strategy.sft_turns WHERE split = 'train'),
+        sft_dataset, "turns_are_enough_and_balanced", f"Fewer than {LEAST_TURNS} turns of the expert's, or a family, "
+        "stops, questions or messages hardly in them, or drowned by STAY_OUT.",
+        f"""WITH t AS (SELECT *, split_part(completion, ' ', 1) AS verb FROM strategy.sft_turns WHERE split = 'train'
+                       AND driver = 'expert'),
             shares AS (SELECT 'turns' AS what, count(*) / {LEAST_TURNS}.0 AS share, 1.0 AS least FROM t
               UNION ALL SELECT 'stops', avg((verb = 'PIT_NOW')::INT), 0.03 FROM t
               UNION ALL SELECT 'questions', avg((verb LIKE 'INSPECT%' OR verb LIKE 'REQUEST%')::INT), 0.05 FROM t
               UNION ALL SELECT 'radio', avg((verb = 'RADIO_DRIVER')::INT), 0.03 FROM t
+              UNION ALL SELECT 'calls', avg((verb <> 'STAY_OUT')::INT), 0.4 FROM t
               UNION ALL SELECT 'families', count(DISTINCT family) / 5.0, 1.0 FROM t)
             SELECT * FROM shares WHERE share < least""", blocking=False),
     keys_are_unique(sft_engineer, tables.ENGINEERS, tables.TRAINING_CURVE),
     no_rows_check(
         grpo_engineer, "practice_began_at_the_imitator", "KL to the SFT policy must be 0 at step 0, or GRPO trained "
         "something else than what is compared with it.",
-        f"SELECT * FROM strategy.training_curve WHERE metric = 'kl_to_sft' AND step = 0 AND value > 1e-6 "
-        f"AND {_LATEST_GRPO}"),
+        "SELECT count(*) AS times_measured, max(value) AS kl FROM strategy.training_curve WHERE metric = 'kl_to_sft' "
+        f"AND step = 0 AND {_LATEST_GRPO} HAVING count(*) <> 1 OR coalesce(max(value), 1) > 1e-6"),
     no_rows_check(
         grpo_engineer, "numbers_are_finite", "A training whose loss, reward or gradient is not a number is broken.",
         f"SELECT * FROM strategy.training_curve WHERE (value IS NULL OR NOT isfinite(value)) AND {_LATEST_GRPO}"),
@@ -64,7 +66,7 @@ engineer_checks = [
     no_rows_check(
         grpo_engineer, "there_is_something_to_learn", "In nearly all moments all drawn calls were worth the same.",
         f"SELECT avg(value) AS dead_moments FROM strategy.training_curve WHERE metric = 'dead_moments' AND "
-        f"{_LATEST_GRPO} HAVING avg(value) > 0.95", blocking=False),
+        f"{_LATEST_GRPO} HAVING avg(value) > 0.9", blocking=False),
     no_rows_check(
         grpo_engineer, "the_policy_still_varies", "Entropy near 0 or a KL above 1 nat: the policy collapsed or ran "
         "off; lower the learning rate.",

@@ -8,7 +8,7 @@ import duckdb
 import pandas as pd
 from pydantic import Field
 
-from f1_pipelines.assets.engineer import ENGINEER_GROUP, grpo_engineer, scenes_of, sft_engineer
+from f1_pipelines.assets.engineer import ENGINEER_GROUP, grpo_engineer, lineage, scenes_of, sft_engineer
 from f1_pipelines.assets.features import ranking_features
 from f1_pipelines.assets.launching import versions
 from f1_pipelines.assets.metadata import described, interval_plot, preview
@@ -95,8 +95,7 @@ def strategy_evaluation(context: dg.AssetExecutionContext, config: ExaminationCo
     with warehouse.read() as connection:
         scenes = scenes_of(connection)
         oracle = _oracle(connection, keys, scenes)
-        stored = connection.execute("SELECT * FROM strategy.engineers WHERE profile = ? QUALIFY made_at = max(made_at) "
-                                    "OVER (PARTITION BY stage)", [engineers.profile]).df()
+        stored = lineage(connection, engineers.profile)
     sittings = _sittings(context, config, keys, scenes, stored, engineers, compute, warehouse,
                          clock)
     results = [one for few in engineer_races(scenes, sittings, oracle, config.workers or os.cpu_count() or 1)
@@ -104,10 +103,13 @@ def strategy_evaluation(context: dg.AssetExecutionContext, config: ExaminationCo
     rows = _rows(results, scenes, clock)
     with warehouse.write("strategy_evaluation") as connection:
         for table in _TABLES:
+            # Else an engineer of before, or of another profile, would stay beside those of now.
+            connection.execute(f"DELETE FROM {table.qualified} WHERE variant <> 'training' AND policy IN "
+                               "('untrained', 'sft', 'grpo')")
             replace_slices(connection, table, rows[table.name], accept_fewer_rows=True)
         board = leaderboard(connection.execute("SELECT * FROM strategy.episodes WHERE variant <> 'training' AND "
-                                               "scenes_version = ?",
-                                               [scenes.version]).df())
+                                               "scenes_version = ? AND env_version = ?",
+                                               [scenes.version, versions(scenes)["env_version"]]).df())
         connection.execute("DELETE FROM strategy.leaderboard")
         replace_slices(connection, tables.LEADERBOARD, board, accept_fewer_rows=True)
     _write_cards(stored, board, rows["episodes"], engineers)
@@ -132,7 +134,8 @@ def _oracle(connection: duckdb.DuckDBPyConnection, keys: Sequence["RaceKey"],
     calls = connection.execute("""
         SELECT d.family, d.seed, list(d.raw_output ORDER BY d.lap) AS calls
         FROM strategy.decisions d JOIN strategy.episodes e USING (policy, variant, family, seed)
-        WHERE d.policy = 'oracle' AND e.scenes_version = ? GROUP BY ALL""", [scenes.version]).fetchall()
+        WHERE d.policy = 'oracle' AND e.scenes_version = ? AND e.env_version = ? GROUP BY ALL""",
+                               [scenes.version, versions(scenes)["env_version"]]).fetchall()
     found = {(family, seed): called for family, seed, called in calls}
     lacking = [key for key in keys if key not in found]
     if lacking:

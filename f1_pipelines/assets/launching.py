@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import dagster as dg
 import pandas as pd
-from dagster._core.pipes.client import DagsterPipesExecutionError
+from dagster._core.errors import DagsterPipesExecutionError
 
 from f1_pipelines.assets.metadata import line_plot
 from f1_pipelines.resources.compute import Compute

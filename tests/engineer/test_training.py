@@ -39,7 +39,7 @@ def test_a_killed_imitation_goes_on_as_if_nothing_had_happened(toy_tokenizer, to
                                                                monkeypatch):
     monkeypatch.setattr(sft, "SAVED_EVERY", 5)
     straight = fresh_model(toy_tokenizer, TOY, 0)
-    train_sft(straight, toy.rendering, examples, toy_profile, 0, tmp_path / "a")
+    whole = train_sft(straight, toy.rendering, examples, toy_profile, 0, tmp_path / "a")
 
     class Killed(Exception):
         pass
@@ -52,8 +52,9 @@ def test_a_killed_imitation_goes_on_as_if_nothing_had_happened(toy_tokenizer, to
         train_sft(toy.model, toy.rendering, examples, toy_profile, 0, tmp_path / "b", listener=Listener(numbers=kill))
     assert last_checkpoint(tmp_path / "b")
     again = fresh_model(toy_tokenizer, TOY, 0)
-    train_sft(again, toy.rendering, examples, toy_profile, 0, tmp_path / "b")
+    rest = train_sft(again, toy.rendering, examples, toy_profile, 0, tmp_path / "b")
     assert torch.equal(weights_of(again), weights_of(straight))
+    assert rest.of("loss") == whole.of("loss"), "what was logged before is not lost"
 
 
 def test_half_a_checkpoint_is_not_gone_on_from(tmp_path):
@@ -88,7 +89,7 @@ def test_practice_starts_at_the_imitator_and_moves(pupil_folder, toy_profile, tm
 def test_practice_that_was_killed_goes_on_as_if_nothing_had_happened(pupil_folder, toy_profile, tmp_path, monkeypatch):
     monkeypatch.setattr(grpo, "SAVED_EVERY", 1)
     straight, stopped, again = (load_engineer(pupil_folder) for _ in range(3))
-    train_grpo(straight.model, straight.rendering, Scenes(), toy_profile, 3, tmp_path / "a")
+    whole = train_grpo(straight.model, straight.rendering, Scenes(), toy_profile, 3, tmp_path / "a")
 
     class Killed(Exception):
         pass
@@ -96,12 +97,15 @@ def test_practice_that_was_killed_goes_on_as_if_nothing_had_happened(pupil_folde
     def kill(step, engineer):
         if step == 2:
             raise Killed
+        return 0.25
 
     with pytest.raises(Killed):
         train_grpo(stopped.model, stopped.rendering, Scenes(), toy_profile, 3, tmp_path / "b", examine=kill)
     assert last_checkpoint(tmp_path / "b").endswith("checkpoint-1")
-    train_grpo(again.model, again.rendering, Scenes(), toy_profile, 3, tmp_path / "b")
+    rest = train_grpo(again.model, again.rendering, Scenes(), toy_profile, 3, tmp_path / "b")
     assert torch.equal(weights_of(again.model), weights_of(straight.model))
+    assert rest.of("score") == whole.of("score"), "what was logged before is not lost"
+    assert rest.of("selection_score") == [0.25]
 
 
 def test_practice_without_a_choice_says_so(pupil_folder, toy_profile, tmp_path):
