@@ -71,8 +71,8 @@ def real_features(real):
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Keep the groups of `--dist loadgroup` together, so that what they share is built once.
 
-    2026-11: xdist 3.8 writes a group into `_nodeid`, which pytest 9.2 no longer reads; its scheduler looks for the group
-    in the id.
+    2026-11: xdist 3.8 writes a group into `_nodeid`, which pytest 9.2 no longer reads; its scheduler looks for the
+    group in the id.
     """
     if not hasattr(config, "workerinput") or not config.getoption("loadgroup", False):
         return

@@ -87,7 +87,9 @@ def _launched(context: dg.AssetExecutionContext, job: "Job", file: Path, compute
             {name: value for name, value in numbers.items() if isinstance(value, int | float)}, step),
             context.log.warning))
     try:
-        dg.PipesSubprocessClient().run(context=context, command=compute.command(TRAINING, [str(file)]))
+        # The op's context, since of the asset's the client asks for something deprecated.
+        dg.PipesSubprocessClient().run(context=context.op_execution_context,
+                                       command=compute.command(TRAINING, [str(file)]))
     except DagsterPipesExecutionError as problem:
         said = file.with_name(FAILED)
         raise dg.Failure(said.read_text() if said.is_file() else

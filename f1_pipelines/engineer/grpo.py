@@ -28,6 +28,8 @@ from f1_pipelines.engineer.turns import TRAINED, race_keys
 from f1_pipelines.engineer.values import Moment, moments_of, values_of
 from f1_pipelines.engineer.watching import Watch
 from f1_pipelines.sim.environment.commands import BadCommand, parse
+from f1_pipelines.sim.parameters import COMPOUNDS
+from f1_pipelines.sim.scenarios import Scenario
 from f1_pipelines.sim.scenarios.dice import digest
 
 if TYPE_CHECKING:
@@ -36,9 +38,10 @@ if TYPE_CHECKING:
     from f1_pipelines.engineer.rendering import Rendering
 
 FIRST_RACE = 20_000  # of the train split's count: races that the SFT turns did not come from
-POOL = 4_000  # races of each family to practise on
+POOL = 4_000  # races to practise on, of all families
 SAVED_EVERY = 10
 EASIEST = "dry_strategy_sprint"  # no rain, no closed track, no rival
+DRY = ("soft", "medium", "hard")
 WARN_ABOVE = {"parse_failures": 0.05, "clipped": 0.01, "dead_moments": 0.9, "kl_to_sft": 1.0}
 WARN_BELOW = {"entropy": 0.005}
 DEAD_SHARE = 0.95  # of moments without a difference: nothing can be learnt
@@ -86,7 +89,8 @@ class Practice:
         """(moments, samples) what is added to the scores."""
         told, added = self._told, np.zeros((len(moments), self._told.samples))
         if told.two_compounds:
-            added += told.two_compounds * np.array([[not end["disqualified"] for end in few] for few in ends])
+            added += told.two_compounds * np.array([[_used_two(moment.environment.scenario, end) for end in few]
+                                                    for moment, few in zip(moments, ends, strict=True)])
         if told.agreement:
             for row, (moment, few) in enumerate(zip(moments, calls, strict=True)):
                 best = str(moment.expert_call())
@@ -191,6 +195,11 @@ def train_grpo(model: PreTrainedModel, rendering: Rendering, scenes: Scenes, pro
 def _gain(completions: Sequence[Any], gain: Sequence[float], **_: Any) -> list[float]:
     """trl's reward function: what `Practice` found."""
     return list(gain)
+
+
+def _used_two(scenario: Scenario, end: Mapping[str, Any]) -> bool:
+    used = {int(scenario.compound[0]), *(compound for _, compound in end["stops"])}
+    return scenario.rule and sum(COMPOUNDS[compound] in DRY for compound in used) >= 2
 
 
 def _parses(call: str) -> bool:

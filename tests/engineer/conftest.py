@@ -59,7 +59,7 @@ def toy_profile() -> Profile:
     """A model of a few thousand weights, trained for a few steps."""
     return replace(
         profile_of("tiny"), architecture=TOY, max_new_tokens=12,
-        sft=SftSettings(epochs=8.0, batch=8, lr=1e-2, warmup_steps=2, round_races=1, round_epochs=1.0),
+        sft=SftSettings(epochs=8.0, batch=8, lr=1e-2, warmup_steps=2, rounds=1, round_races=1, round_epochs=1.0),
         grpo=GrpoSettings(steps=2, races=2, states=4, looks=2, samples=4, lr=1e-3, batch=8, temperature=1.0))
 
 

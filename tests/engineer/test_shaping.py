@@ -11,7 +11,7 @@ from f1_pipelines.engineer.scenes import Scenes
 from f1_pipelines.engineer.turns import TRAINED
 from f1_pipelines.engineer.values import moments_of, values_of
 
-KEY = ("dry_strategy_sprint", 47)
+KEY = ("dry_strategy_sprint", 2)  # starts on mediums
 CALLS = ["STAY_OUT", "PIT_NOW hard"]
 
 
@@ -38,8 +38,18 @@ def test_two_compounds_is_added_where_the_rule_is_kept(toy_profile, tried):
     moments, _, ends = tried
     assert moments[0].environment.scenario.rule
     added = shaped(replace(toy_profile.grpo, two_compounds=0.1), tried)
-    assert (added[:, 1] == 0.1).any() and not added[:, 0].any(), "who never stops breaks the rule"
-    assert ((added > 0) == [[not end["disqualified"] for end in few] for few in ends]).all()
+    assert added.tolist() == [[0.0, 0.1]] * len(moments), "who never stops breaks the rule"
+    assert all(stays["disqualified"] and not stops["disqualified"] for stays, stops in ends)
+
+
+def test_two_compounds_is_not_added_where_nobody_asks_for_them(toy_profile):
+    def stays(texts):
+        return ["STAY_OUT"] * len(texts)
+
+    [moments] = moments_of([Scenes().scenario("dry_strategy_sprint", 47)], stays)
+    assert not moments[0].environment.scenario.rule
+    few = moments[:2], [CALLS] * 2, values_of(moments[:2], [CALLS] * 2, stays)
+    assert not shaped(replace(toy_profile.grpo, two_compounds=0.1), few).any()
 
 
 def test_agreement_is_added_to_the_experts_call(toy_profile, tried):

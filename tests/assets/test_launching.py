@@ -1,0 +1,78 @@
+"""A training in a process of its own, through Dagster Pipes: what it tells, what it leaves, how it fails."""
+import dagster as dg
+import pytest
+
+from f1_pipelines.assets.engineer import lineage
+from f1_pipelines.definitions import defs
+from f1_pipelines.engineer.checkpoints import read_checkpoint
+from f1_pipelines.engineer.scenes import Scenes
+from f1_pipelines.engineer.turns import as_rows, expert_turns, race_keys
+from f1_pipelines.resources.compute import Compute
+from f1_pipelines.resources.engineers import Engineers
+from f1_pipelines.tables.strategy import SFT_TURNS
+from f1_pipelines.warehouse.replace import replace_slices
+
+# 2026-11: Dagster 1.13 warns of a part of Pipes that its own client uses.
+pytestmark = pytest.mark.filterwarnings("ignore:Function `PipesMessageReader.expected_writer_count`")
+SMALL = {"rounds": 0, "batch": 16, "lr": 3e-3, "warmup_steps": 2}
+
+
+@pytest.fixture
+def trained(resources, tmp_path):
+    """Trains an imitator on the turns of a few races; returns Dagster's result and what its log says."""
+    keys = race_keys("train", 2, ("dry_strategy_sprint", "tyre_cliff_management"))
+    turns = as_rows(turn for race in expert_turns(Scenes(), keys) for turn in race)
+    with resources["warehouse"].write("turns") as connection:
+        replace_slices(connection, SFT_TURNS, turns.assign(
+            driver="expert", near_tie=False, env_version=2, prompt_version=2, scenes_version="x"))
+    engineers = Engineers(path=str(tmp_path / "engineers"), pictures=str(tmp_path / "pictures"))
+
+    def run(launcher: str, **settings) -> tuple[dg.ExecuteInProcessResult, str]:
+        lent = {**resources, "engineers": engineers, "compute": Compute(device="cpu", launcher=launcher)}
+        with dg.DagsterInstance.ephemeral() as instance:
+            result = dg.materialize(
+                [*defs.assets, *defs.asset_checks], instance=instance, resources=lent, raise_on_error=False,
+                selection=dg.AssetSelection.assets("sft_engineer"),
+                run_config={"ops": {"sft_engineer": {"config": {"settings": SMALL | settings}}}})
+            log = "\n".join(entry.user_message for entry in instance.all_logs(result.run_id))
+        return result, log
+
+    return run
+
+
+def test_a_process_of_its_own_tells_as_it_goes_and_leaves_a_checkpoint(trained, resources, tmp_path):
+    result, log = trained("subprocess", epochs=2.0)
+    assert result.success, log
+    assert "tokens/s, 0 s left" in log, "progress is in Dagster's log"
+    [shown] = result.asset_materializations_for_node("sft_engineer")
+    assert shown.metadata["launcher"].value == "subprocess"
+    with resources["warehouse"].read() as connection:
+        rows = lineage(connection, "tiny")
+        curve = connection.execute("SELECT DISTINCT metric FROM strategy.training_curve").fetchall()
+    assert rows["stage"].tolist() == ["untrained", "sft"]
+    checkpoint = read_checkpoint(tmp_path / "engineers" / rows["path"][1])
+    assert checkpoint.meta["parent"] == rows["checkpoint"][0]
+    assert {"loss", "entropy", "tokens_per_s"} <= {metric for metric, in curve}
+    assert {check.check_name: check.passed for check in result.get_asset_check_evaluations()} == {
+        "prompts_are_token_identical": True, "keys_are_unique": True}
+
+
+def test_a_process_that_fails_says_why_in_the_run(trained, resources):
+    result, log = trained("subprocess", epochs=11.0, lr=1e-9, muon_lr=1e-9)
+    assert not result.success
+    failure = result.failure_data_for_node("sft_engineer")
+    assert "nothing was learnt; check the turns and the learning rate" in str(failure.user_failure_data.description)
+    with resources["warehouse"].read() as connection:
+        assert connection.execute("SELECT count(*) FROM strategy.engineers").fetchone() == (0,)
+
+
+def test_what_is_gone_on_from_and_what_begins_anew(trained, resources, tmp_path):
+    """A run that was killed between the training and the warehouse is not trained twice; a finished one is."""
+    result, log = trained("in_process", epochs=1.0)
+    assert result.success, log
+    work = tmp_path / "engineers" / "work" / "tiny-sft-0"
+    assert (work / "result.json").is_file() and not (work / "began.json").is_file()
+    _, again = trained("in_process", epochs=1.0)
+    assert "s left" in again, "what was kept is trained anew"
+    with resources["warehouse"].read() as connection:
+        assert connection.execute("SELECT count(*) FROM strategy.engineers").fetchone() == (2,), "and is the same"
