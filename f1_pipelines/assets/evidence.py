@@ -66,9 +66,10 @@ def training_evidence(warehouse: Warehouse, engineers: Engineers) -> dg.Material
         curve = connection.execute("SELECT * FROM strategy.training_curve WHERE profile = ? ORDER BY run, step",
                                    [engineers.profile]).df()
         board = connection.sql("SELECT * FROM strategy.leaderboard WHERE variant = 'plain'").df()
-        races = connection.execute("SELECT circuit, min((family, seed)) AS key FROM strategy.episodes WHERE "
-                                   "policy = 'expert' AND scenes_version = ? GROUP BY circuit", [scenes.version]).df()
-        expert = [_played(connection, scenes, "expert", tuple(key.values())) for key in races["key"]]
+        races = connection.execute("""
+            SELECT family, seed FROM strategy.episodes WHERE policy = 'expert' AND scenes_version = ?
+            QUALIFY row_number() OVER (PARTITION BY circuit ORDER BY family, seed) = 1""", [scenes.version]).fetchall()
+        expert = [_played(connection, scenes, "expert", key) for key in races]
     figures = {"training": training_figure(curve, board), "scores": scores_figure(board),
                "journey": journey_figure(_journey(board)), "circuits": circuit_grid(expert)}
     return dg.MaterializeResult(metadata={"dagster/row_count": len(curve), "races_drawn": len(expert),
