@@ -16,6 +16,8 @@ from f1_pipelines.settings import settings
 
 PICTURES = "/pictures"  # below the root of the pages
 MOST_ROWS = 400  # on the page; the file has all rows and columns
+DRAWN = ("loss", "selection_score", "score", "entropy", "kl_to_sft", "dead_moments", "parse_failures", "spread",
+         "mean_token_accuracy", "tokens_per_s")  # curves worth a look, in order; the file has all
 _ENGINEERS = "sft_dataset,sft_engineer,grpo_engineer"
 
 
@@ -61,8 +63,9 @@ def register() -> None:
     async def evidence() -> None:
         with frame("/evidence", "Training evidence"):
             notices(of_the_warehouse())
-            await _curves()
+            await _board()
             await _pictures()
+            await _curves()
             for shown in TABLES:
                 with card(shown.heading):
                     _table(shown, await run.io_bound(_rows, f"SELECT * FROM {shown.table} ORDER BY {shown.order_by}"))
@@ -76,9 +79,13 @@ async def _curves() -> None:
             _not_yet("strategy.training_curve", _ENGINEERS)
             return
         with ui.grid().classes("w-full gap-3 grid-cols-1 lg:grid-cols-2"):
-            for (stage, metric), points in rows.groupby(["stage", "metric"], sort=False):
+            drawn = rows[rows["metric"].isin(DRAWN)]
+            for (stage, metric), points in sorted(drawn.groupby(["stage", "metric"], sort=False), key=_rank):
                 ui.echart(curves(f"{stage}: {metric}", points)).classes("w-full h-56")
         _download("strategy.training_curve", rows)
+
+
+async def _board() -> None:
     board = await run.io_bound(_rows, "SELECT policy, family, mean, low, high, n FROM strategy.leaderboard "
                                       "WHERE family = 'all' AND variant = 'plain' ORDER BY mean")
     if board is not None and len(board):
@@ -100,6 +107,11 @@ async def _pictures() -> None:
                     ui.image(url).classes("w-full rounded bg-white").props("data-mark=picture")
                     ui.button(name, icon="download", on_click=lambda url=url: ui.download.from_url(url)).props(
                         "flat dense no-caps")
+
+
+def _rank(curve: tuple[tuple[str, str], pd.DataFrame]) -> tuple[int, str]:
+    (stage, metric), _ = curve
+    return DRAWN.index(metric), stage
 
 
 def pictures_folder() -> Path:
