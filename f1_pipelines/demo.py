@@ -28,7 +28,7 @@ FLOW = ("practice_results", "qualifying_results", "race_results", "race_laps", "
         "circuit_fits", "simulator_validation")
 
 
-# The race engineer, as much of it as two cores do in ten minutes; the assets' own defaults are for the published table.
+# The race engineer as two cores train and examine it in a quarter of an hour; assets alone take more held-out races.
 DEMO_SIZE: Sizes = {"scripted_races": {"seeds": 40, "unseen_circuits": 8, "workers": 1},
                     "strategy_evaluation": {"seeds": 30, "unseen_circuits": 8, "hint_races": 10}}
 # Enough to see that everything runs, not to learn anything.
