@@ -33,8 +33,10 @@ DEMO_SIZE: Sizes = {"scripted_races": {"seeds": 40, "unseen_circuits": 8, "worke
                     "strategy_evaluation": {"seeds": 30, "unseen_circuits": 8, "hint_races": 10}}
 # Enough to see that everything runs, not to learn anything.
 TOY_SIZE: Sizes = {"sft_dataset": {"races": 2, "validation_races": 1},
-                   "sft_engineer": {"settings": {"epochs": 2.0, "round_races": 1}},
-                   "grpo_engineer": {"settings": {"steps": 1, "races": 1, "states": 2, "samples": 2}},
+                   "sft_engineer": {"settings": {"epochs": 12.0, "warmup_steps": 5, "round_races": 1,
+                                                 "round_epochs": 6.0}},
+                   "grpo_engineer": {"settings": {"steps": 1, "races": 1, "states": 2, "samples": 2,
+                                                  "temperature": 0.4}},
                    "scripted_races": {"seeds": 1, "unseen_circuits": 1, "workers": 1},
                    "strategy_evaluation": {"seeds": 1, "unseen_circuits": 1, "hint_races": 1, "workers": 1}}
 SIZES = {"demo": DEMO_SIZE, "toy": TOY_SIZE, "none": None}

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import dagster as dg
+import numpy as np
 import pandas as pd
 
 from f1_pipelines.tables.schema import Table
@@ -85,7 +86,8 @@ def interval_plot(rows: pd.DataFrame, title: str) -> dg.MarkdownMetadataValue:
     ordered = rows.astype("float64").sort_values(rows.columns[0])
     mean, low, high = (ordered.iloc[:, i].to_numpy() for i in range(3))
     with _figure(title) as (figure, axes):
-        axes.errorbar(mean, list(ordered.index), xerr=[mean - low, high - mean], fmt="o", color=_RED, capsize=3)
+        spread = [np.maximum(mean - low, 0.0), np.maximum(high - mean, 0.0)]  # one race: equal but for rounding
+        axes.errorbar(mean, list(ordered.index), xerr=spread, fmt="o", color=_RED, capsize=3)
         axes.axvline(0, color="grey", linewidth=1)
     return _as_markdown(figure, title)
 

@@ -8,6 +8,7 @@ import pytest
 from f1_pipelines.definitions import defs
 from f1_pipelines.resources.checkpoints import Checkpoints
 from f1_pipelines.resources.compute import Compute
+from f1_pipelines.resources.engineers import Engineers
 from f1_pipelines.resources.race_data import Clock, RaceData
 from f1_pipelines.resources.tracking import Tracking
 from f1_pipelines.resources.warehouse import Warehouse
@@ -24,6 +25,7 @@ def lend(f1db_folder: Path):
             "clock": Clock(fixed="2026-08-22T06:00:00+00:00"),
             "compute": Compute(device="cpu"),
             "checkpoints": Checkpoints(path=str(folder / "checkpoints")),
+            "engineers": Engineers(path=str(folder / "engineers"), pictures=str(folder / "pictures")),
             "tracking": Tracking(),
         }
 
