@@ -22,8 +22,7 @@ class Compute(dg.ConfigurableResource):
                            description="Of language models: auto is bfloat16 on CUDA where the profile asks for it.")
     launcher: str = Field("in_process", pattern=rf"^({LAUNCHERS})$",
                           description="How language models train: in this process, in one of their own (Dagster "
-                                      "Pipes), or by accelerate on several GPUs.")
-    gpus: int = Field(1, ge=1, le=64, description="Processes that accelerate starts, one a GPU.")
+                                      "Pipes), or in one that accelerate starts, with what `accelerate config` says.")
 
     def resolve(self) -> str:
         """The device by name.
@@ -65,7 +64,7 @@ class Compute(dg.ConfigurableResource):
     def command(self, module: str, arguments: Sequence[str]) -> list[str]:
         """The command line that runs a module of ours under this launcher."""
         if self.launcher == "accelerate":
-            return [sys.executable, "-m", "accelerate.commands.launch", "--num_processes", str(self.gpus),
+            return [sys.executable, "-m", "accelerate.commands.launch", "--num_processes", "1",
                     "-m", module, *arguments]
         return [sys.executable, "-m", module, *arguments]
 

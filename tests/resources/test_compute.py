@@ -46,13 +46,13 @@ def test_free_memory_of_the_cpu_is_some_of_it():
 def test_each_launcher_has_its_command_line():
     assert Compute(launcher="subprocess").command("a.module", ["job.json"]) == [
         sys.executable, "-m", "a.module", "job.json"]
-    several = Compute(launcher="accelerate", gpus=4).command("a.module", ["job.json"])
-    assert several[:3] == [sys.executable, "-m", "accelerate.commands.launch"]
-    assert several[several.index("--num_processes") + 1] == "4"
-    assert several[-3:] == ["-m", "a.module", "job.json"]
+    launched = Compute(launcher="accelerate").command("a.module", ["job.json"])
+    assert launched[:3] == [sys.executable, "-m", "accelerate.commands.launch"]
+    assert launched[launched.index("--num_processes") + 1] == "1"
+    assert launched[-3:] == ["-m", "a.module", "job.json"]
 
 
-@pytest.mark.parametrize("wrong", [{"launcher": "ssh"}, {"device": "tpu"}, {"precision": "int8"}, {"gpus": 0}])
+@pytest.mark.parametrize("wrong", [{"launcher": "ssh"}, {"device": "tpu"}, {"precision": "int8"}])
 def test_what_it_does_not_know_is_refused(wrong):
     with pytest.raises(ValidationError):
         Compute(**wrong)
