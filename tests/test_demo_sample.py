@@ -84,12 +84,12 @@ def test_a_race_engineer_goes_from_nothing_to_the_leaderboard(demo):
         stages = connection.sql("SELECT stage, parent IS NULL FROM strategy.engineers").fetchall()
         board = connection.sql("SELECT DISTINCT policy FROM strategy.leaderboard WHERE variant = 'plain'").fetchall()
         variants = connection.sql("SELECT DISTINCT variant FROM strategy.episodes").fetchall()
-        alike = connection.sql("""
+        [alike] = connection.sql("""
             SELECT count(*), count(*) FILTER (abs(paid - score) > 1e-6), sum(fallbacks) FROM strategy.episodes
             JOIN (SELECT policy, variant, family, seed, sum(reward) AS paid FROM strategy.decisions GROUP BY ALL)
-            USING (policy, variant, family, seed)""").fetchone()
+            USING (policy, variant, family, seed)""").fetchall()
         curve = {name for (name,) in connection.sql("SELECT DISTINCT metric FROM strategy.training_curve").fetchall()}
-        lessons = connection.sql("SELECT count(DISTINCT lesson) FROM strategy.postmortems").fetchone()
+        [lessons] = connection.sql("SELECT count(DISTINCT lesson) FROM strategy.postmortems").fetchall()
     assert sorted(stages) == [("grpo", False), ("sft", False), ("untrained", True)]
     assert {policy for (policy,) in board} >= {"random", "stay_out", "checklist", "untrained", "sft", "grpo", "expert",
                                                "oracle"}
