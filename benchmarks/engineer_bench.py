@@ -71,7 +71,8 @@ def _speed_up(engineer: Engineer) -> float:
     return together / alone
 
 
-PROFILES = {"tiny": ({"epochs": 3.0}, {"steps": 5}), "smollm2": ({"max_turns": 48}, {})}
+PROFILES = {"tiny": ({"epochs": 12.0, "rounds": 0, "warmup_steps": 5}, {"steps": 5}),
+            "smollm2": ({"max_turns": 48}, {})}
 
 
 def main(profiles: str = "tiny") -> None:
