@@ -7,11 +7,9 @@ script ever calls in a model's place.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from multiprocessing import get_context
 from typing import TYPE_CHECKING, Any
 
 from f1_pipelines.engineer.lockstep import play_together
@@ -19,6 +17,7 @@ from f1_pipelines.engineer.postmortems import postmortem, replayed
 from f1_pipelines.engineer.regret import regret_of
 from f1_pipelines.engineer.scenes import Scenes
 from f1_pipelines.engineer.turns import RaceKey, race_keys
+from f1_pipelines.engineer.workers import spread
 from f1_pipelines.sim.environment.commands import Command, parse
 from f1_pipelines.sim.environment.environment import RaceEnvironment
 from f1_pipelines.sim.environment.observation import Observation
@@ -99,7 +98,7 @@ def scripted_races(scenes: Scenes, keys: Sequence[RaceKey], scripted: Sequence[s
         scripted: Who plays.
         workers: Processes.
     """
-    yield from _spread(partial(_scripted_results, scenes=scenes, scripted=tuple(scripted)), keys, workers)
+    yield from spread(partial(_scripted_results, scenes=scenes, scripted=tuple(scripted)), keys, workers)
 
 
 def engineer_races(scenes: Scenes, sittings: Mapping[RaceKey, Sequence[Sitting]],
@@ -113,7 +112,7 @@ def engineer_races(scenes: Scenes, sittings: Mapping[RaceKey, Sequence[Sitting]]
         workers: Processes.
     """
     jobs = [(key, tuple(few), tuple(oracle.get(key, ()))) for key, few in sittings.items()]
-    yield from _spread(partial(_engineer_results, scenes=scenes), jobs, workers)
+    yield from spread(partial(_engineer_results, scenes=scenes), jobs, workers)
 
 
 def played_again(scenario: Scenario, policy: str, outputs: Sequence[str]) -> Played:
@@ -128,14 +127,6 @@ def played_again(scenario: Scenario, policy: str, outputs: Sequence[str]) -> Pla
             return Decision(next(self._left), "")
 
     return played(scenario, Calls(), policy)
-
-
-def _spread(job: Callable[[Any], list[Result]], of: Sequence[Any], workers: int) -> Iterator[list[Result]]:
-    if workers < 2:
-        yield from map(job, of)
-        return
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        yield from pool.map(job, of, chunksize=2)
 
 
 def _scripted_results(key: RaceKey, scenes: Scenes, scripted: Sequence[str]) -> list[Result]:

@@ -11,17 +11,15 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from multiprocessing import get_context
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from f1_pipelines.engineer.scenes import Scenes
+from f1_pipelines.engineer.workers import spread
 from f1_pipelines.sim.environment.commands import STAY, Command, parse
 from f1_pipelines.sim.environment.environment import RaceEnvironment
 from f1_pipelines.sim.environment.observation import Observation
@@ -77,7 +75,7 @@ def expert_turns(scenes: Scenes, races: Sequence[RaceKey], workers: int = 1, odd
         odd: Share of laps that are driven otherwise.
         futures: That he samples each lap.
     """
-    yield from _spread(partial(_turns_of_race, scenes=scenes, odd=odd, futures=futures), races, workers)
+    yield from spread(partial(_turns_of_race, scenes=scenes, odd=odd, futures=futures), races, workers)
 
 
 def expert_beside(scenes: Scenes, driven: Mapping[RaceKey, Sequence[str]], workers: int = 1) -> Iterator[list[Turn]]:
@@ -88,7 +86,7 @@ def expert_beside(scenes: Scenes, driven: Mapping[RaceKey, Sequence[str]], worke
         driven: The pupil's calls by race, as they were put out.
         workers: Processes.
     """
-    yield from _spread(partial(_turns_beside, scenes=scenes), list(driven.items()), workers)
+    yield from spread(partial(_turns_beside, scenes=scenes), list(driven.items()), workers)
 
 
 def calmed(turn: Turn, least_s: float = CALM_S) -> Turn:
@@ -115,14 +113,6 @@ def as_rows(turns: Iterable[Turn]) -> pd.DataFrame:
         "expert_value": turn.expert_value, "reason": turn.reason,
         "values_s": json.dumps({name: round(value, 2) for name, value in turn.values_s.items()}),
     } for turn in turns])
-
-
-def _spread(job: Callable[[Any], list[Turn]], of: Sequence[Any], workers: int) -> Iterator[list[Turn]]:
-    if workers < 2:
-        yield from map(job, of)
-        return
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        yield from pool.map(job, of, chunksize=4)
 
 
 def _turns_beside(race: tuple[RaceKey, Sequence[str]], scenes: Scenes) -> list[Turn]:

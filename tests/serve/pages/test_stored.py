@@ -111,6 +111,8 @@ def test_light_or_dark_stays_from_page_to_page(window):
     window.until(lambda: (window.driver.get_cookie("theme") or {}).get("value") == "dark")
     window.open("predict")
     window.until(lambda: window.driver.find_elements(By.CSS_SELECTOR, "body.body--dark"))
+    assert not window.driver.find_elements(By.CSS_SELECTOR, "body.body--light")
+    assert window.errors() == []
 
 
 def test_a_newcomer_without_a_warehouse_sees_a_race_and_is_told_what_to_do(window_on, tmp_path):
