@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from f1_pipelines.engineer.scenes import Scenes
 
-ENGINEER_GROUP = {"group_name": "engineer", "owners": ["team:engineer"], "code_version": "1"}
+ENGINEER_GROUP = {"group_name": "engineer", "owners": ["team:engineer"], "code_version": "2"}
 TURNS, SCENES = "turns.jsonl", "scenes.json"  # what a training reads, in its work folder
 NEAR_TIE_S = 0.3
 _EVERY_WEEKEND = dg.AllPartitionMapping()
@@ -71,7 +71,7 @@ def sft_dataset(context: dg.AssetExecutionContext, config: DatasetConfig,
     verbs = train["completion"].str.split().str[0].value_counts()
     return dg.MaterializeResult(metadata={
         "dagster/row_count": len(rows), "training_turns": len(train), "races": int(train.groupby("family").seed.nunique(
-        ).sum()), "circuits": int(train["circuit"].nunique()), "near_ties": float(train["near_tie"].mean()),
+        ).sum()), "circuit_names": int(train["circuit"].nunique()), "near_ties": float(train["near_tie"].mean()),
         "circuits_fitted": len(scenes.circuits), "fields_of_weekends": len(scenes.fields),
         "scenes_version": scenes.version,
         "commands": dg.MetadataValue.md(verbs.rename("turns").to_frame().to_markdown()),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
 SCRIPTED = ("random", "stay_out", "done", "keyword_radio", "inspect_all", "blind_list", "fixed_stop", "checklist",
             "expert", "oracle")
-NUMBERS = 100  # car numbers; of `renamed` races they are mirrored
-UNHEARD_OF = "valdemora"  # no circuit
 
 
 @dataclass(frozen=True)
@@ -67,22 +65,10 @@ def held_out(count: int, unseen_circuits: int = 0, skip: int = 0) -> list[RaceKe
     return keys + race_keys("unseen_circuit", skip + unseen_circuits)[skip * (len(FAMILIES) - 1):]
 
 
-def renamed(scenario: Scenario) -> Scenario:
-    """The same grid, plans and events with other car numbers and a circuit nobody has heard of.
-
-    Luck is keyed by car number, so the scatter of laps differs: means compare, single races do not.
-    """
-    return replace(scenario, numbers=tuple(NUMBERS - n for n in scenario.numbers),
-                   rival=NUMBERS - scenario.rival if scenario.rival else 0,
-                   circuit=replace(scenario.circuit, circuit=UNHEARD_OF))
-
-
 def sit(engineer: Engineer, scenes: Scenes, keys: Sequence[RaceKey], policy: str, checkpoint: str | None,
         variant: str = "plain", hints: Mapping[RaceKey, str] | None = None) -> dict[RaceKey, Sitting]:
     """An engineer's calls in each race, greedy, all races in lockstep."""
-    scenarios = [scenes.scenario(*key) for key in keys]
-    if variant == "renamed":
-        scenarios = [renamed(scenario) for scenario in scenarios]
+    scenarios = [scenes.scenario(*key, renamed=variant == "renamed") for key in keys]
     races = play_together(scenarios, engineer.commands, [(hints or {}).get(key, "") for key in keys])
     return {key: Sitting(policy, variant, tuple(race.outputs), checkpoint)
             for key, race in zip(keys, races, strict=True)}
@@ -140,7 +126,7 @@ def _engineer_results(job: tuple[RaceKey, Sequence[Sitting], Sequence[str]], sce
     key, sittings, oracle = job
     scenario = scenes.scenario(*key)
     best = [parse(text) for text in oracle] or best_commands(scenario)
-    return [_result(renamed(scenario), sitting, None) if sitting.variant == "renamed"
+    return [_result(scenes.scenario(*key, renamed=True), sitting, None) if sitting.variant == "renamed"
             else _result(scenario, sitting, best) for sitting in sittings]
 
 

@@ -26,6 +26,11 @@ class Race:
     answers: list[str] = field(default_factory=list)
 
 
+def with_hint(text: str, hint: str) -> str:
+    """An observation with a line of memory under it."""
+    return f"{text}\n{hint}" if hint else text
+
+
 def play_together(scenarios: Sequence[Scenario], call: Caller, hints: Sequence[str] = ()) -> list[Race]:
     """Play the races to the flag.
 
@@ -34,11 +39,11 @@ def play_together(scenarios: Sequence[Scenario], call: Caller, hints: Sequence[s
         call: Answers the observations of all races that are still on.
         hints: A line for each race that stands under all its observations; empty for none.
     """
-    below = [f"\n{hint}" if hint else "" for hint in hints or [""] * len(scenarios)]
+    below = hints or [""] * len(scenarios)
     races = [Race(scenario, RaceEnvironment()) for scenario in scenarios]
     now = {k: race.environment.begin(race.scenario) for k, race in enumerate(races)}
     while now:
-        outputs = call([seen.text + below[k] for k, seen in now.items()])
+        outputs = call([with_hint(seen.text, below[k]) for k, seen in now.items()])
         for k, output in zip(list(now), outputs, strict=True):
             race, seen = races[k], now.pop(k)
             step = race.environment.step(output)

@@ -12,12 +12,15 @@ from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+import numpy as np
 import pandas as pd
 
 from f1_pipelines.engineer.failures import LESSONS
 from f1_pipelines.sim.parameters import COMPOUNDS
 from f1_pipelines.sim.scenarios import Scenario
+from f1_pipelines.sim.scenarios.dice import digest, share
 
+HINTED = 0.15  # share of the training races whose observations carry some line, so that a line is no riddle
 FEWEST = 8  # races that a situation needs to speak for itself; with fewer its family does
 LESSONS_TOLD, MOST_WORDS = 2, 25
 HOT_C = 10.0  # the observation says "hot track" from here on
@@ -67,6 +70,14 @@ class Memory:
         """At most 25 words for the briefing of a race; empty where nothing was learnt."""
         situation = situation_of(scenario)
         return self.lines.get(situation) or self.lines.get(situation[:1], "")
+
+
+def some_line(family: str, seed: int) -> str:
+    """For a training race: in most none, in `HINTED` of them two lessons by lot. They need not fit the race."""
+    if share("hinted", family, seed) >= HINTED:
+        return ""
+    kinds = np.random.default_rng(digest("lessons", family, seed)).permutation(sorted(set(LESSONS) - set(NO_LESSON)))
+    return _line(Counter(kinds[:LESSONS_TOLD].tolist()))
 
 
 def _line(kinds: Counter[str]) -> str:

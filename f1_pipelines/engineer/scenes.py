@@ -1,9 +1,13 @@
-"""The races that an engineer is trained and examined on: sprints on circuits and in fields of the warehouse."""
+"""The races that an engineer is trained and examined on: sprints on circuits and in fields of the warehouse.
+
+A model that reads the same forty numbers and twenty circuits in all its races learns them by heart, and is lost among
+others (docs/lab-notes.md). A share of the training races therefore has numbers and a name that no season knows.
+"""
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 
 import duckdb
@@ -11,11 +15,15 @@ import numpy as np
 
 from f1_pipelines.grand_prix import GRID_GAP_PCT, RACE_SHARE, fitted_circuits
 from f1_pipelines.sim.parameters import CircuitParameters
-from f1_pipelines.sim.scenarios import BadScenario, Field, Scenario, make_scenario
-from f1_pipelines.sim.scenarios.dice import digest
+from f1_pipelines.sim.scenarios import BadScenario, Field, Scenario, make_scenario, split_of
+from f1_pipelines.sim.scenarios.dice import digest, share
 
 RIVALS = 5
 LAP_S = 85.0  # to turn a gap in % of a lap into seconds; fields are not drawn by circuit
+UNFAMILIAR = 0.5  # share of the training races under other names
+NUMBERS = 100  # car numbers; of `renamed` races they are mirrored
+UNHEARD_OF = "valdemora"  # no circuit
+_CONSONANTS, _VOWELS = "bcdfghjklmnprstvz", "aeiou"
 
 
 @dataclass(frozen=True)
@@ -28,10 +36,24 @@ class Scenes:
     circuits: Mapping[str, CircuitParameters] = field(default_factory=dict)
     fields: tuple[Field, ...] = ()
 
-    def scenario(self, family: str, seed: int) -> Scenario:
-        """The sprint of that family and seed. The seed draws its field, too."""
-        drawn = self.fields[digest("field", family, seed) % len(self.fields)] if self.fields else None
-        return make_scenario(family, seed, circuits=self.circuits, field=drawn)
+    def scenario(self, family: str, seed: int, renamed: bool = False) -> Scenario:
+        """The sprint of that family and seed. The seed draws its field, too.
+
+        Args:
+            family: One of `FAMILIES`.
+            seed: Of the race.
+            renamed: The same grid, plans and events with other car numbers and a circuit nobody has heard of. Luck is
+                keyed by car number, so the scatter of laps differs: means compare, single races do not.
+        """
+        drawn = self.fields[digest("field", family, seed) % len(self.fields)] if self.fields else Field()
+        if renamed:
+            numbers, name = tuple(NUMBERS - number for number in drawn.numbers), UNHEARD_OF
+        elif split_of(family, seed) == "train" and share("unfamiliar", family, seed) < UNFAMILIAR:
+            numbers, name = _unfamiliar(family, seed, len(drawn.numbers))
+        else:
+            return make_scenario(family, seed, circuits=self.circuits, field=drawn)
+        made = make_scenario(family, seed, circuits=self.circuits, field=replace(drawn, numbers=numbers))
+        return replace(made, circuit=replace(made.circuit, circuit=name))
 
     @cached_property
     def version(self) -> str:
@@ -61,6 +83,15 @@ def scenes_of(connection: duckdb.DuckDBPyConnection) -> Scenes:
     fields = [_field(group["gap"].to_numpy(float), group["number"].dropna().astype(int).tolist())
               for _, group in rows.groupby("weekend", sort=False)]
     return Scenes(fitted_circuits(connection), tuple(one for one in fields if one is not None))
+
+
+def _unfamiliar(family: str, seed: int, count: int) -> tuple[tuple[int, ...], str]:
+    """Car numbers and the name of a circuit, made up for that race."""
+    rng = np.random.default_rng(digest("names", family, seed))
+    numbers = rng.permutation(np.arange(1, NUMBERS))[:count].tolist()
+    syllables = [_CONSONANTS[rng.integers(len(_CONSONANTS))] + _VOWELS[rng.integers(len(_VOWELS))]
+                 for _ in range(rng.integers(2, 5))]
+    return tuple(numbers), "".join(syllables)
 
 
 def _tuples(values: Mapping[str, object]) -> dict[str, object]:

@@ -18,6 +18,8 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
+from f1_pipelines.engineer.lockstep import with_hint
+from f1_pipelines.engineer.memory import some_line
 from f1_pipelines.engineer.scenes import Scenes
 from f1_pipelines.engineer.workers import spread
 from f1_pipelines.sim.environment.commands import STAY, Command, parse
@@ -171,5 +173,6 @@ def _odd_command(seen: Observation, decision: Decision, other: Random, rng: np.r
 def _turn(seen: Observation, decision: Decision, seed: int, split: str) -> Turn:
     values = {name: -cost for name, cost in decision.costs_s.items()}
     value = values.get(str(decision.command), values.get(str(STAY)))
-    return Turn(seen.family, seed, split, seen.circuit, seen.lap, seen.text, str(decision.command), value, values,
+    prompt = with_hint(seen.text, some_line(seen.family, seed)) if split == "train" else seen.text
+    return Turn(seen.family, seed, split, seen.circuit, seen.lap, prompt, str(decision.command), value, values,
                 decision.reason)

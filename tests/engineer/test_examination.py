@@ -7,15 +7,7 @@ import pandas as pd
 import pytest
 
 from f1_pipelines.engineer.checkpoints import load_engineer
-from f1_pipelines.engineer.examination import (
-    SCRIPTED,
-    Sitting,
-    engineer_races,
-    held_out,
-    renamed,
-    scripted_races,
-    sit,
-)
+from f1_pipelines.engineer.examination import SCRIPTED, Sitting, engineer_races, held_out, scripted_races, sit
 from f1_pipelines.engineer.leaderboard import leaderboard
 from f1_pipelines.engineer.lockstep import play_together
 from f1_pipelines.engineer.scenes import Scenes
@@ -87,7 +79,7 @@ def test_held_out_races_are_held_out():
 
 def test_renamed_races_have_other_names_and_the_same_everything_else():
     scenario = Scenes().scenario(*KEYS[0])
-    other = renamed(scenario)
+    other = Scenes().scenario(*KEYS[0], renamed=True)
     assert not set(other.numbers) & set(scenario.numbers)
     assert np.array_equal(other.grid, scenario.grid)
     text = RaceEnvironment().begin(other).text
