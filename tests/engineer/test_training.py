@@ -109,7 +109,7 @@ def test_practice_that_was_killed_goes_on_as_if_nothing_had_happened(pupil_folde
 
 
 def test_practice_without_a_choice_says_so(pupil_folder, toy_profile, tmp_path):
-    frozen = replace(toy_profile, grpo=replace(toy_profile.grpo, temperature=1e-3))
+    frozen = replace(toy_profile, grpo=replace(toy_profile.grpo, temperature=1e-5))
     engineer = load_engineer(pupil_folder)
     with pytest.raises(TrainingFailed, match="all calls were alike"):
         train_grpo(engineer.model, engineer.rendering, Scenes(), frozen, 0, tmp_path)
