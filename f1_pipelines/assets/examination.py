@@ -91,13 +91,14 @@ def strategy_evaluation(context: dg.AssetExecutionContext, config: ExaminationCo
     from f1_pipelines.engineer.examination import engineer_races, held_out
     from f1_pipelines.engineer.leaderboard import leaderboard
 
+    device, profile = compute.resolve(), engineers.chosen
+    compute.require(profile.min_free_gib, f"profile {profile.name}", device)
     keys = held_out(config.seeds, config.unseen_circuits)
     with warehouse.read() as connection:
         scenes = scenes_of(connection)
         oracle = _oracle(connection, keys, scenes)
         stored = lineage(connection, engineers.profile)
-    sittings = _sittings(context, config, keys, scenes, stored, engineers, compute, warehouse,
-                         clock)
+    sittings = _sittings(context, config, keys, scenes, stored, engineers, device, warehouse, clock)
     results = [one for few in engineer_races(scenes, sittings, oracle, config.workers or os.cpu_count() or 1)
                for one in few]
     rows = _rows(results, scenes, clock)
@@ -145,13 +146,13 @@ def _oracle(connection: duckdb.DuckDBPyConnection, keys: Sequence["RaceKey"],
 
 
 def _sittings(context: dg.AssetExecutionContext, config: ExaminationConfig, keys: Sequence["RaceKey"],
-              scenes: "Scenes", stored: pd.DataFrame, engineers: Engineers, compute: Compute,
+              scenes: "Scenes", stored: pd.DataFrame, engineers: Engineers, device: str,
               warehouse: Warehouse, clock: Clock) -> Mapping["RaceKey", list[Any]]:
     """What each engineer called in each race."""
     from f1_pipelines.engineer.checkpoints import load_engineer
     from f1_pipelines.engineer.examination import sit
 
-    device, sittings = compute.resolve(), {key: [] for key in keys}
+    sittings: dict[RaceKey, list[Any]] = {key: [] for key in keys}
     best, hints = "grpo" if (stored["stage"] == "grpo").any() else "sft", {}
     for row in stored.itertuples():
         engineer = load_engineer(engineers.folder / row.path, device)

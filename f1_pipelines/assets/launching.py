@@ -44,13 +44,14 @@ def train_and_keep(context: dg.AssetExecutionContext, job: "Job", inputs: Mappin
 
     Args:
         context: Of the asset.
-        job: Without device and precision, which are found here.
+        job: Without device, precision and processes, which are found here.
         inputs: Text of the files that it reads.
         scenes: What its races are made of.
     """
     profile, device = engineers.chosen, compute.resolve()
-    compute.require(profile.min_free_gib, f"profile {profile.name}", device)
-    job = replace(job, device=device, precision=compute.precision_on(device, profile.bf16))
+    processes = compute.processes_on(device)
+    compute.require(profile.min_free_gib, f"profile {profile.name}", device, processes)
+    job = replace(job, device=device, precision=compute.precision_on(device, profile.bf16), processes=processes)
     with tracking.run(context, f"{job.stage}_engineer {job.profile}", {"profile": job.profile, "seed": job.seed,
                                                                      "launcher": compute.launcher}) as run:
         trained = _launched(context, job, job.begin(inputs), compute, run)
@@ -62,8 +63,9 @@ def train_and_keep(context: dg.AssetExecutionContext, job: "Job", inputs: Mappin
     last = {name: values[-1] for name in _SHOWN if (values := [v for _, n, v in trained.points if n == name])}
     return dg.MaterializeResult(metadata={
         "checkpoint": trained.checkpoint, "parent": trained.untrained, "profile": job.profile, "device": device,
-        "launcher": compute.launcher, "seconds": trained.seconds, "n_parameters": trained.n_parameters,
-        "n_turns": trained.n_turns, "peak_memory_gib": trained.peak_memory_gib, "mlflow": linked(run),
+        "launcher": compute.launcher, "processes": processes, "seconds": trained.seconds,
+        "n_parameters": trained.n_parameters, "n_turns": trained.n_turns,
+        "peak_memory_gib": trained.peak_memory_gib, "mlflow": linked(run),
         "path": dg.MetadataValue.path(str(engineers.folder / trained.checkpoint)),
         **({"tokens_per_s": trained.tokens_per_s} if trained.tokens_per_s else {}),
         **{f"last_{name}": value for name, value in last.items()},
@@ -89,7 +91,7 @@ def _launched(context: dg.AssetExecutionContext, job: "Job", file: Path, compute
     try:
         # The op's context, since of the asset's the client asks for something deprecated.
         dg.PipesSubprocessClient().run(context=context.op_execution_context,
-                                       command=compute.command(TRAINING, [str(file)]))
+                                       command=compute.command(TRAINING, [str(file)], job.processes))
     except DagsterPipesExecutionError as problem:
         said = file.with_name(FAILED)
         raise dg.Failure(said.read_text() if said.is_file() else

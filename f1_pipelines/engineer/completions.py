@@ -2,7 +2,8 @@
 
 A lap is a hundred tokens to read and a few to say. trl 1.16 multiplies every position with the vocabulary before it
 drops the prompt's; for a model of toy size that is two fifths of a step. Here batches are padded on the left, so that
-completions stand at the end, and only the last positions get logits. Loss and numbers logged are the same.
+completions stand at the end, and only the last positions get logits. Loss and numbers logged are the same, with several
+processes, too.
 """
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ class CompletionTrainer(SFTTrainer):
 
     def compute_loss(self, model: nn.Module, inputs: dict[str, Tensor], return_outputs: bool = False,
                      num_items_in_batch: Tensor | int | None = None) -> Tensor | tuple[Tensor, Any]:
-        """Mean cross-entropy over the tokens of all completions of the step."""
+        """Mean cross-entropy over the tokens of all completions of the step, those of other processes included."""
         labels = inputs["labels"]
         learnt = (labels != IGNORED).any(dim=0)
         kept = labels.shape[1] - int(learnt.int().argmax())
@@ -31,13 +32,18 @@ class CompletionTrainer(SFTTrainer):
         total = nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=IGNORED,
                                             reduction="sum")
         mask = labels != IGNORED
-        loss = total / (mask.sum() if num_items_in_batch is None else num_items_in_batch)
+        if num_items_in_batch is None:
+            loss = total / mask.sum()
+        else:  # counted over all processes, over which torch then takes the mean
+            loss = total * self.accelerator.num_processes / num_items_in_batch
         with torch.no_grad():
             mode = "train" if self.model.training else "eval"
             told = logits.log_softmax(dim=-1)[mask]
-            self._metrics[mode]["entropy"].append(float(-(told.exp() * told).sum(dim=-1).mean()))
-            right = (logits.argmax(dim=-1) == labels)[mask].float().mean()
-            self._metrics[mode]["mean_token_accuracy"].append(float(right))
+            right = (logits.argmax(dim=-1) == labels)[mask]
+            entropy, n_right, n_tokens = self.accelerator.reduce(torch.stack(
+                [-(told.exp() * told).sum(), right.sum().float(), mask.sum().float()]), "sum").tolist()
+            self._metrics[mode]["entropy"].append(entropy / n_tokens)
+            self._metrics[mode]["mean_token_accuracy"].append(n_right / n_tokens)
         return (loss, outputs) if return_outputs else loss
 
 

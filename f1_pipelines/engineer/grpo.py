@@ -8,17 +8,20 @@ Notable choices:
   no second model.
 - Prompts are those of `Rendering`, so SFT, practice, examination and service read the same tokens.
 - Which races a step plays follows from (seed, step) alone, so a run that was killed goes on as if it had not been.
+- Of several processes each plays its share of those races and tries its share of the moments, each moment whole.
 """
 from __future__ import annotations
 
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from f1_pipelines.engineer.crew import WrongCrew, crew_on, on_one_device
 from f1_pipelines.engineer.engineer import Engineer
 from f1_pipelines.engineer.profiles import GrpoSettings, Profile
 from f1_pipelines.engineer.progress import SILENT, Curve, Listener, TrainingFailed
@@ -51,8 +54,8 @@ class Practice:
     """Plays the races of each step and hands the calls to trl."""
 
     def __init__(self, rendering: Rendering, scenes: Scenes, told: GrpoSettings, seed: int, longest: int,
-                 batch: int) -> None:
-        self._rendering, self._scenes, self._told, self._seed = rendering, scenes, told, seed
+                 batch: int, share: slice = slice(None)) -> None:
+        self._rendering, self._scenes, self._told, self._seed, self._share = rendering, scenes, told, seed, share
         self._longest, self._batch = longest, batch
         self._pool = race_keys("train", POOL // len(TRAINED), start=FIRST_RACE)
         self.numbers: dict[str, float] = {}  # of the last step, by name
@@ -101,7 +104,7 @@ class Practice:
         """Moments at which drawn calls differ, the token ids drawn, and the share of moments where they did not."""
         told, rng = self._told, np.random.default_rng(digest("practice", self._seed, step))
         pool = [key for key in self._pool if key[0] == EASIEST] if step < told.easy_steps else self._pool
-        keys = [pool[k] for k in rng.choice(len(pool), told.races, replace=False)]
+        keys = [pool[k] for k in rng.choice(len(pool), told.races, replace=False)][self._share]
         races = moments_of([self._scenes.scenario(*key) for key in keys], _Timed(engineer))
         laps = [moment for race in races for moment in race]
         chosen = [laps[k] for k in rng.permutation(len(laps))[:told.states * told.looks]]
@@ -126,20 +129,25 @@ def train_grpo(model: PreTrainedModel, rendering: Rendering, scenes: Scenes, pro
         profile: Its `grpo` settings.
         seed: Of races, draws and order.
         folder: Where checkpoints of the run lie; one that is there is gone on from.
-        device: cpu or cuda.
+        device: cpu, cuda or cuda:1, of this process; with others, each does its share of every step.
         listener: Takes progress.
-        examine: Called every `SAVED_EVERY` steps with the step and the engineer as it is; says its score.
+        examine: Called every `SAVED_EVERY` steps with the step and the engineer as it is; says its score. Of several
+            processes, in the main one.
 
     Raises:
         TrainingFailed: Numbers were not finite, or there was nothing to learn from.
+        WrongCrew: So many processes can't share a step.
     """
+    import torch
     from datasets import Dataset
     from transformers import PrinterCallback, TrainerCallback
     from trl import GRPOConfig, GRPOTrainer
 
-    told, curve = profile.grpo, Curve()
-    together = told.states * told.samples
-    practice = Practice(rendering, scenes, told, seed, profile.max_new_tokens, profile.generation_batch)
+    crew, curve = crew_on(device), Curve()
+    told = _share(profile.grpo, crew.num_processes)
+    here = told.states * told.samples
+    practice = Practice(rendering, scenes, told, seed, profile.max_new_tokens, profile.generation_batch,
+                        slice(crew.process_index, None, crew.num_processes))
     probes = _Probes(rendering, scenes, seed)
 
     class Examine(TrainerCallback):
@@ -147,12 +155,14 @@ def train_grpo(model: PreTrainedModel, rendering: Rendering, scenes: Scenes, pro
         from the SFT policy, and the examination."""
 
         def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-            if state.global_step == 0:
+            if state.global_step == 0 and crew.is_main_process:
                 curve.add(0, {"kl_to_sft": probes.drift(model)})
 
         def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-            numbers = dict(practice.numbers)
-            if state.global_step % SAVED_EVERY == 0:
+            means = trainer.accelerator.reduce(torch.tensor(
+                list(practice.numbers.values()), dtype=torch.float64, device=args.device), "mean").tolist()
+            numbers = dict(zip(practice.numbers, means, strict=True))
+            if state.global_step % SAVED_EVERY == 0 and crew.is_main_process:
                 numbers["kl_to_sft"] = probes.drift(model)
                 if examine is not None:
                     numbers["selection_score"] = examine(state.global_step, Engineer(
@@ -167,15 +177,18 @@ def train_grpo(model: PreTrainedModel, rendering: Rendering, scenes: Scenes, pro
                         listener.warn(f"step {state.global_step}: {name} {logs[name]:.3g}, {where} {limit}")
 
     config = GRPOConfig(
-        output_dir=str(folder), max_steps=told.steps, num_generations=together, learning_rate=told.lr,
-        per_device_train_batch_size=min(told.batch, together),
-        gradient_accumulation_steps=max(together // told.batch, 1), lr_scheduler_type="constant_with_warmup",
+        output_dir=str(folder), max_steps=told.steps, num_generations=here * crew.num_processes,
+        learning_rate=told.lr, per_device_train_batch_size=min(told.batch, here),
+        gradient_accumulation_steps=max(here // told.batch, 1), lr_scheduler_type="constant_with_warmup",
         warmup_steps=5, temperature=told.temperature, beta=told.beta, loss_type="dr_grpo", scale_rewards="none",
         entropy_coef=told.entropy, max_completion_length=profile.max_new_tokens, max_grad_norm=1.0, adam_beta2=0.98,
-        use_cpu=device == "cpu", bf16=profile.bf16 and device != "cpu", seed=seed, data_seed=seed, logging_steps=1,
+        use_cpu=device == "cpu", bf16=profile.bf16, seed=seed, data_seed=seed, logging_steps=1,
         save_strategy="steps", save_steps=SAVED_EVERY, save_total_limit=1, report_to="none", disable_tqdm=True,
-        dataloader_pin_memory=False, top_k=0, top_p=1.0, **activation_checkpointing(device != "cpu"))
-    probes.remember(model)
+        dataloader_pin_memory=False, top_k=0, top_p=1.0, ddp_find_unused_parameters=False,
+        **activation_checkpointing(device != "cpu"))
+    on_one_device(config, device)
+    if crew.is_main_process:
+        probes.remember(model)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", category=FutureWarning)
         warnings.filterwarnings("ignore", message=".*rollout_func.*")
@@ -184,12 +197,20 @@ def train_grpo(model: PreTrainedModel, rendering: Rendering, scenes: Scenes, pro
             train_dataset=Dataset.from_list([{"prompt": f"step {k}"} for k in range(told.steps)]),
             rollout_func=practice, callbacks=[Watch(curve, listener, every=5), Examine()])
         trainer.remove_callback(PrinterCallback)
-        trainer.train(resume_from_checkpoint=last_checkpoint(folder))
+        trainer.train(resume_from_checkpoint=last_checkpoint(folder, config.world_size))
     dead = curve.of("dead_moments")
     if dead and np.mean(dead) > DEAD_SHARE:
         raise TrainingFailed(f"in {np.mean(dead):.0%} of the moments all calls were alike, so there was nothing to "
                              "learn from; raise the temperature or take an earlier SFT checkpoint")
     return curve
+
+
+def _share(told: GrpoSettings, processes: int) -> GrpoSettings:
+    """What each of the processes does in a step."""
+    if told.states % processes or told.races < processes:
+        raise WrongCrew(f"{told.states} states and {told.races} races a step can't be shared by {processes} processes; "
+                        f"set states to a multiple of {processes} and races to {processes} or more, or start fewer")
+    return replace(told, states=told.states // processes)
 
 
 def _gain(completions: Sequence[Any], gain: Sequence[float], **_: Any) -> list[float]:

@@ -72,7 +72,7 @@ class GrpoSettings:
     agreement: float = 0.0  # added for the call that the expert would make
     two_compounds: float = 0.0  # added where the race ends with two dry compounds used and the rule asks for them
     easy_steps: int = 0  # first steps in the easiest family only, see `grpo.EASIEST`
-    batch: int = 128  # samples a device and backward pass
+    batch: int = 128  # samples a device and backward pass; several processes share `states` and `races`
 
 
 @dataclass(frozen=True)

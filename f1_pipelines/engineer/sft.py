@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from f1_pipelines.engineer.crew import on_one_device
 from f1_pipelines.engineer.optimizers import MuonAndAdamW
 from f1_pipelines.engineer.profiles import Profile
 from f1_pipelines.engineer.progress import SILENT, Curve, Listener, TrainingFailed
@@ -42,7 +43,7 @@ def train_sft(model: PreTrainedModel, rendering: Rendering, examples: Sequence[E
         profile: Its `sft` settings.
         seed: Of order and dropout.
         folder: Where checkpoints of the run lie; one that is there is gone on from.
-        device: cpu or cuda.
+        device: cpu, cuda or cuda:1, of this process: with others, each takes its batches and all make the same step.
         listener: Takes progress.
         taught: It has learnt before, so that its loss need not fall far.
 
@@ -69,10 +70,11 @@ def train_sft(model: PreTrainedModel, rendering: Rendering, examples: Sequence[E
         gradient_accumulation_steps=told.accumulate, learning_rate=told.lr, warmup_steps=told.warmup_steps,
         lr_scheduler_type="cosine_with_min_lr", lr_scheduler_kwargs={"min_lr_rate": told.lr_floor},
         adam_beta1=0.9, adam_beta2=0.98, weight_decay=told.weight_decay, max_grad_norm=1.0, max_length=None,
-        use_cpu=device == "cpu", bf16=profile.bf16 and device != "cpu", seed=seed, data_seed=seed,
+        use_cpu=device == "cpu", bf16=profile.bf16, seed=seed, data_seed=seed,
         logging_steps=5, save_strategy="steps", save_steps=SAVED_EVERY, save_total_limit=1, report_to="none",
         disable_tqdm=True, dataloader_pin_memory=False, include_num_input_tokens_seen="non_padding",
-        **activation_checkpointing(device != "cpu"))
+        ddp_find_unused_parameters=False, **activation_checkpointing(device != "cpu"))
+    on_one_device(config, device)
     optimizer = MuonAndAdamW(model, told.muon_lr, told.lr, told.weight_decay) if told.muon_lr else None
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", category=FutureWarning)
@@ -81,7 +83,7 @@ def train_sft(model: PreTrainedModel, rendering: Rendering, examples: Sequence[E
             data_collator=partial(left_padded, rendering.tokenizer.pad_token_id),
             callbacks=[Watch(curve, listener)], optimizers=(optimizer, None))
         trainer.remove_callback(PrinterCallback)
-        trainer.train(resume_from_checkpoint=last_checkpoint(folder))
+        trainer.train(resume_from_checkpoint=last_checkpoint(folder, config.world_size))
     losses = curve.of("loss")
     if not taught and len(losses) >= 8 and np.mean(losses[-4:]) > (1.0 - LEAST_DROP) * np.mean(losses[:2]):
         raise TrainingFailed(f"the loss went from {np.mean(losses[:2]):.3f} to {np.mean(losses[-4:]):.3f} only, so "
@@ -89,10 +91,11 @@ def train_sft(model: PreTrainedModel, rendering: Rendering, examples: Sequence[E
     return curve
 
 
-def last_checkpoint(folder: Path) -> str | None:
-    """The newest complete checkpoint of a run that was killed, None to begin."""
+def last_checkpoint(folder: Path, processes: int = 1) -> str | None:
+    """The newest complete checkpoint of a run that was killed, None to begin. Each process left its random numbers."""
     steps = [path for path in folder.glob("checkpoint-*")
-             if (path / "trainer_state.json").is_file() and (path / "optimizer.pt").is_file()]
+             if (path / "trainer_state.json").is_file() and (path / "optimizer.pt").is_file()
+             and len(list(path.glob("rng_state*.pth"))) >= processes]
     return str(max(steps, key=lambda path: int(path.name.rpartition("-")[2]))) if steps else None
 
 

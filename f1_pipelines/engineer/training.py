@@ -1,7 +1,7 @@
 """One training from a job file to a checkpoint: here, or as `python -m f1_pipelines.engineer.training JOB.json`.
 
-The same function trains inside a Dagster step, in a process of its own and under `accelerate launch`; what differs is
-who takes the lines of progress.
+The same function trains inside a Dagster step, in a process of its own and in each of several that `accelerate launch`
+starts; what differs is who takes the lines of progress.
 """
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import shutil
 import sys
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,8 +22,12 @@ from f1_pipelines.engineer.profiles import GrpoSettings, Profile, SftSettings, p
 from f1_pipelines.engineer.scenes import Scenes
 
 if TYPE_CHECKING:
+    from accelerate import PartialState
+
     from f1_pipelines.engineer.checkpoints import EngineerCheckpoint
     from f1_pipelines.engineer.progress import Curve, Listener
+
+    _Found = tuple[EngineerCheckpoint, str, Curve, int]  # stored, id of the one before, what was measured, turns
 
 JOB, BEGAN, RESULT, FAILED = "job.json", "began.json", "result.json", "failed.txt"
 GIB = 2**30
@@ -45,6 +50,8 @@ class Job:
         checkpoints: Folder of engineers.
         weights: Folder with the weights of a hub profile, empty for the hub.
         device, precision: cpu, cuda, cuda:1; float32 or bfloat16.
+        processes: That train together, each on a GPU of its own (device cuda), or all on the CPU. `batch` of the
+            settings is what each of them takes.
     """
 
     stage: str
@@ -59,6 +66,7 @@ class Job:
     weights: str = ""
     device: str = "cpu"
     precision: str = "float32"
+    processes: int = 1
 
     def begin(self, inputs: Mapping[str, str]) -> Path:
         """Lay out the work folder and name its job file.
@@ -111,25 +119,48 @@ class Trained:
 
 
 def run(job: Job, listener: Listener | None = None) -> Trained:
-    """Train, store the checkpoint, and leave the result in the work folder."""
+    """Train, store the checkpoint, and leave the result in the work folder.
+
+    Of several processes, each calls this. The main one alone stores and tells, all return its result.
+
+    Raises:
+        WrongCrew: More or fewer processes were started than the job is for.
+        TrainingFailed: It went wrong, or learnt nothing.
+    """
     for name, value in (("OMP_WAIT_POLICY", "PASSIVE"), ("GOMP_SPINCOUNT", "0"), ("TOKENIZERS_PARALLELISM", "false")):
         os.environ.setdefault(name, value)
     if profile_of(job.profile).weights != "hub" or job.weights:
         os.environ.setdefault("HF_HUB_OFFLINE", "1")  # libraries ask the hub about any model, and wait for it
     import torch
 
-    from f1_pipelines.engineer.progress import Listener, memory_for
+    from f1_pipelines.engineer.crew import WrongCrew, crew_on, own_device
+    from f1_pipelines.engineer.progress import SILENT, Listener, memory_for
 
-    listener = listener or Listener(print, warn=print)
+    crew = crew_on(job.device)
+    if crew.num_processes != job.processes:
+        raise WrongCrew(f"the job is for {job.processes} processes and {crew.num_processes} were started; start as "
+                        "many as it names, or ask for another number (processes of the resource `compute`)")
+    job = replace(job, device=own_device(crew, job.device))
+    listener = (listener or Listener(print, warn=print)) if crew.is_main_process else SILENT
     if job.device == "cpu":  # two spinning threads on a busy machine are slower than one
         torch.set_num_threads(1)
     started = time.monotonic()
     profile = _profile_of(job)
     scenes = Scenes.from_json(Path(job.scenes).read_text())
     with memory_for(f"{job.stage} of profile {profile.name}", job.device, "set a smaller batch in its settings"):
-        stored, untrained, curve, n_turns = (_sft if job.stage == "sft" else _grpo)(job, profile, scenes, listener)
-    seconds = time.monotonic() - started
-    peak = torch.cuda.max_memory_allocated() if job.device != "cpu" else \
+        found = (_sft if job.stage == "sft" else _grpo)(job, profile, scenes, listener, crew)
+    if found is not None:
+        _leave(job, profile, time.monotonic() - started, *found)
+    crew.wait_for_everyone()
+    crew.destroy_process_group()
+    return Trained.read(Path(job.work))
+
+
+def _leave(job: Job, profile: Profile, seconds: float, stored: EngineerCheckpoint, untrained: str, curve: Curve,
+           n_turns: int) -> None:
+    import torch
+
+    peak = torch.cuda.max_memory_allocated(job.device) if job.device != "cpu" else \
         resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     speeds = curve.of("tokens_per_s")
     result = Trained(
@@ -139,7 +170,6 @@ def run(job: Job, listener: Listener | None = None) -> Trained:
     growing = Path(job.work) / f".{RESULT}"
     growing.write_text(json.dumps(asdict(result)))
     growing.replace(Path(job.work) / RESULT)
-    return result
 
 
 def _profile_of(job: Job) -> Profile:
@@ -155,8 +185,7 @@ def _meta(job: Job, profile: Profile, scenes: Scenes, **more: Any) -> dict[str, 
             "settings": settings, **more}
 
 
-def _sft(job: Job, profile: Profile, scenes: Scenes,
-         listener: Listener) -> tuple[EngineerCheckpoint, str, Curve, int]:
+def _sft(job: Job, profile: Profile, scenes: Scenes, listener: Listener, crew: PartialState) -> _Found | None:
     from f1_pipelines.engineer.checkpoints import save_engineer
     from f1_pipelines.engineer.engineer import Engineer
     from f1_pipelines.engineer.rounds import pupil_turns
@@ -169,24 +198,27 @@ def _sft(job: Job, profile: Profile, scenes: Scenes,
                                    engineers / "weights", Path(job.weights) if job.weights else None)
     size = sum(weights.numel() for weights in model.parameters())
     before = save_engineer(model, rendering, engineers, _meta(
-        job, profile, scenes, stage="untrained", parent=None, n_turns=0, n_parameters=size))
+        job, profile, scenes, stage="untrained", parent=None, n_turns=0, n_parameters=size)
+    ) if crew.is_main_process else None
     model = with_adapter(model.to(job.device), profile)
     curve = train_sft(model, rendering, examples, profile, job.seed, Path(job.work) / "steps", job.device, listener)
     for number in range(1, profile.sft.rounds + 1):
         engineer = Engineer(model, rendering, profile.max_new_tokens, profile.generation_batch)
-        turns = pupil_turns(engineer, scenes, profile.sft.round_races, number, Path(job.work), listener)
+        with crew.main_process_first():  # it drives, the others then read what it drove
+            turns = pupil_turns(engineer, scenes, profile.sft.round_races, number, Path(job.work), listener)
         examples += [Example(turn.prompt, turn.completion) for turn in turns]
         again = replace(profile, sft=replace(profile.sft, epochs=profile.sft.round_epochs))
         curve.append(train_sft(model, rendering, examples, again, job.seed + number,
                                Path(job.work) / f"steps-{number}", job.device, listener, taught=True))
+    if before is None:
+        return None
     model = published(model, profile, rendering, [example.prompt for example in examples])
     stored = save_engineer(model, rendering, engineers, _meta(
         job, profile, scenes, stage="sft", parent=before.id, n_turns=len(examples), n_parameters=size))
     return stored, before.id, curve, len(examples)
 
 
-def _grpo(job: Job, profile: Profile, scenes: Scenes,
-          listener: Listener) -> tuple[EngineerCheckpoint, str, Curve, int]:
+def _grpo(job: Job, profile: Profile, scenes: Scenes, listener: Listener, crew: PartialState) -> _Found | None:
     from f1_pipelines.engineer.checkpoints import load_engineer, read_checkpoint, save_engineer
     from f1_pipelines.engineer.grpo import train_grpo
     from f1_pipelines.engineer.selection import BestSoFar
@@ -194,10 +226,13 @@ def _grpo(job: Job, profile: Profile, scenes: Scenes,
 
     parent, start = read_checkpoint(Path(job.parent)), load_engineer(Path(job.parent), job.device)
     model = with_adapter(start.model, profile)
+    steps = Path(job.work) / "steps"
+    if not crew.is_main_process:  # all hold the same weights: one examines, chooses and keeps them
+        train_grpo(model, start.rendering, scenes, profile, job.seed, steps, job.device)
+        return None
     best = BestSoFar(model, scenes, SELECTION_RACES, Path(job.work) / "best.safetensors", listener)
     untaught = best.examine(0, start)
-    curve = train_grpo(model, start.rendering, scenes, profile, job.seed, Path(job.work) / "steps", job.device,
-                       listener, best.examine)
+    curve = train_grpo(model, start.rendering, scenes, profile, job.seed, steps, job.device, listener, best.examine)
     best.restore()
     curve.add(0, {"selection_score": untaught})
     model = published(model, profile, start.rendering, [seen.text for seen in best.seen])
@@ -215,16 +250,24 @@ def main() -> None:
 
     from f1_pipelines.engineer.progress import Listener
 
-    job = Job(**json.loads(Path(sys.argv[1]).read_text()))
-    if "DAGSTER_PIPES_CONTEXT" not in os.environ:
-        print(json.dumps({"checkpoint": run(job).checkpoint}))
-        return
-    with open_dagster_pipes():
-        try:
-            run(job, Listener(PipesContext.get().log.info, warn=PipesContext.get().log.warning))
-        except Exception as problem:  # all that Dagster is told of a process is its exit status
-            (Path(job.work) / FAILED).write_text(f"{type(problem).__name__}: {problem}")
-            raise
+    job, rank = Job(**json.loads(Path(sys.argv[1]).read_text())), int(os.environ.get("RANK", "0"))
+    try:
+        if rank == 0 and "DAGSTER_PIPES_CONTEXT" in os.environ:
+            with open_dagster_pipes():
+                run(job, Listener(PipesContext.get().log.info, warn=PipesContext.get().log.warning))
+        else:
+            trained = run(job)
+            if rank == 0:
+                print(json.dumps({"checkpoint": trained.checkpoint}))
+    except Exception as problem:  # all that Dagster is told of a process is its exit status
+        _last_words(Path(job.work) / FAILED, problem)
+        raise
+
+
+def _last_words(file: Path, problem: Exception) -> None:
+    """Leave why this process failed, unless another did first: then all that this one knows is that it lost it."""
+    with suppress(FileExistsError), file.open("x") as words:
+        words.write(f"{type(problem).__name__}: {problem}")
 
 
 if __name__ == "__main__":

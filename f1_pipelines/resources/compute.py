@@ -19,10 +19,13 @@ class Compute(dg.ConfigurableResource):
     device: str = Field("auto", pattern=r"^(auto|cpu|cuda(:\d+)?)$",
                         description="cpu, cuda, cuda:1, or auto: CUDA where there is one, else the CPU.")
     precision: str = Field("auto", pattern=r"^(auto|float32|bfloat16)$",
-                           description="Of language models: auto is bfloat16 on CUDA where the profile asks for it.")
+                           description="In which language models compute while they train; weights stay float32. auto "
+                                       "is bfloat16 on CUDA where the profile asks for it.")
     launcher: str = Field("in_process", pattern=rf"^({LAUNCHERS})$",
                           description="How language models train: in this process, in one of their own (Dagster "
-                                      "Pipes), or in one that accelerate starts, with what `accelerate config` says.")
+                                      "Pipes), or in those that accelerate starts.")
+    processes: int = Field(0, ge=0, description="That train together under launcher accelerate, each on a GPU of its "
+                                                "own; 0 is one for each GPU. On the CPU 0 is one.")
 
     def resolve(self) -> str:
         """The device by name.
@@ -45,28 +48,64 @@ class Compute(dg.ConfigurableResource):
             return self.precision
         return "bfloat16" if wants_bf16 and device != "cpu" else "float32"
 
-    def require(self, free_gib: float, what: str, device: str) -> None:
+    def processes_on(self, device: str) -> int:
+        """How many processes train together.
+
+        Args:
+            device: As `resolve` said.
+
+        Raises:
+            RuntimeError: So many can't; the message says why and what to do.
+        """
+        asked = f"{self.processes} processes were asked for"
+        if self.launcher != "accelerate":
+            if self.processes > 1:
+                raise RuntimeError(f"{asked}, and launcher {self.launcher} starts one; set launcher to accelerate, or "
+                                   "processes to 0")
+            return 1
+        if device == "cpu":
+            return max(self.processes, 1)
+        if device != "cuda":
+            if self.processes > 1:
+                raise RuntimeError(f"{asked}, and device {device} is a single GPU; set device to cuda, or processes "
+                                   "to 1")
+            return 1
+        import torch
+
+        gpus = torch.cuda.device_count()
+        if self.processes > gpus:
+            raise RuntimeError(f"{asked}, each on a GPU of its own, and torch sees {gpus}; set processes to {gpus} or "
+                               "less, 0 for one on each")
+        return self.processes or gpus
+
+    def require(self, free_gib: float, what: str, device: str, processes: int = 1) -> None:
         """Refuse to begin what does not fit.
 
         Args:
-            free_gib: Memory wanted [GiB].
+            free_gib: Memory wanted by each process [GiB].
             what: Who wants it.
             device: As `resolve` said.
+            processes: As `processes_on` said: on the CPU they share its memory, else each has a GPU.
 
         Raises:
             NotEnoughMemory: What is free, what was wanted and what to do.
         """
-        free = free_memory_gib(device)
-        if free < free_gib:
-            raise NotEnoughMemory(f"{what} needs {free_gib:g} GiB free on {device}, and there are {free:.1f}; stop "
-                                  "what else runs there, or take a smaller profile (F1_PROFILE=tiny)")
+        wanted = free_gib * processes if device == "cpu" else free_gib
+        for place in [device] if device == "cpu" or processes == 1 else [f"cuda:{k}" for k in range(processes)]:
+            free = free_memory_gib(place)
+            if free < wanted:
+                raise NotEnoughMemory(f"{what} needs {wanted:g} GiB free on {place}, and there are {free:.1f}; stop "
+                                      "what else runs there, or take a smaller profile (F1_PROFILE=tiny)")
 
-    def command(self, module: str, arguments: Sequence[str]) -> list[str]:
-        """The command line that runs a module of ours under this launcher."""
-        if self.launcher == "accelerate":
-            return [sys.executable, "-m", "accelerate.commands.launch", "--num_processes", "1",
-                    "-m", module, *arguments]
-        return [sys.executable, "-m", module, *arguments]
+    def command(self, module: str, arguments: Sequence[str], processes: int = 1) -> list[str]:
+        """The command line that runs a module of ours under this launcher, in so many processes.
+
+        What `accelerate config` may have written about this machine is overruled: number and precision are the job's.
+        """
+        launch = ["-m", "accelerate.commands.launch", *(["--multi_gpu"] if processes > 1 else []),
+                  "--num_processes", str(processes), "--num_machines", "1", "--main_process_port", "0",
+                  "--mixed_precision", "no", "--dynamo_backend", "no"] if self.launcher == "accelerate" else []
+        return [sys.executable, *launch, "-m", module, *arguments]
 
 
 def free_memory_gib(device: str) -> float:

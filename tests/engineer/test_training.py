@@ -76,6 +76,28 @@ def test_numbers_that_are_not_finite_stop_it(toy, examples, toy_profile, tmp_pat
         train_sft(toy.model, toy.rendering, examples, toy_profile, 0, tmp_path)
 
 
+@pytest.mark.parametrize(("bf16", "computed"), [(False, torch.float32), (True, torch.bfloat16)])
+def test_precision_is_what_was_asked_for_on_the_cpu_too(toy, examples, toy_profile, pupil_folder, tmp_path, monkeypatch,
+                                                        bf16, computed):
+    monkeypatch.setattr(grpo._Probes, "COUNT", 5)
+    profile = replace(toy_profile, bf16=bf16, sft=replace(toy_profile.sft, epochs=1.0),
+                      grpo=replace(toy_profile.grpo, steps=1))
+    learnt, pupil = learning_in(toy.model), load_engineer(pupil_folder)
+    train_sft(toy.model, toy.rendering, examples, profile, 0, tmp_path / "sft")
+    practised = learning_in(pupil.model)
+    train_grpo(pupil.model, pupil.rendering, Scenes(), profile, 0, tmp_path / "grpo")
+    assert learnt == practised == {computed}
+    assert weights_of(toy.model).dtype == torch.float32
+
+
+def learning_in(model) -> set[torch.dtype]:
+    """Filled with the types in which the model computes what it learns from."""
+    seen: set[torch.dtype] = set()
+    model.model.layers[0].mlp.down_proj.register_forward_hook(
+        lambda layer, taken, given: seen.add(given.dtype) if given.requires_grad else None)
+    return seen
+
+
 def test_practice_starts_at_the_imitator_and_moves(pupil_folder, toy_profile, tmp_path):
     engineer = load_engineer(pupil_folder)
     before = weights_of(engineer.model).clone()

@@ -46,13 +46,42 @@ def test_free_memory_of_the_cpu_is_some_of_it():
 def test_each_launcher_has_its_command_line():
     assert Compute(launcher="subprocess").command("a.module", ["job.json"]) == [
         sys.executable, "-m", "a.module", "job.json"]
-    launched = Compute(launcher="accelerate").command("a.module", ["job.json"])
+    launched = Compute(launcher="accelerate").command("a.module", ["job.json"], 3)
     assert launched[:3] == [sys.executable, "-m", "accelerate.commands.launch"]
-    assert launched[launched.index("--num_processes") + 1] == "1"
+    assert launched[launched.index("--num_processes") + 1] == "3"
     assert launched[-3:] == ["-m", "a.module", "job.json"]
 
 
-@pytest.mark.parametrize("wrong", [{"launcher": "ssh"}, {"device": "tpu"}, {"precision": "int8"}])
+@pytest.mark.parametrize(("settings", "device", "processes"), [
+    ({}, "cuda", 1), ({"processes": 1}, "cpu", 1),
+    ({"launcher": "accelerate"}, "cpu", 1), ({"launcher": "accelerate", "processes": 3}, "cpu", 3),
+    ({"launcher": "accelerate"}, "cuda", 4), ({"launcher": "accelerate", "processes": 2}, "cuda", 2),
+    ({"launcher": "accelerate"}, "cuda:1", 1)])
+def test_one_process_a_gpu_or_as_many_as_asked_for(settings, device, processes, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 4)
+    assert Compute(**settings).processes_on(device) == processes
+
+
+@pytest.mark.parametrize(("settings", "device", "why"), [
+    ({}, "cuda", "launcher in_process starts one; set launcher to accelerate, or processes to 0"),
+    ({"launcher": "accelerate"}, "cuda:1", "device cuda:1 is a single GPU; set device to cuda"),
+    ({"launcher": "accelerate"}, "cuda", "each on a GPU of its own, and torch sees 4; set processes to 4 or less")])
+def test_more_processes_than_there_can_be_are_refused(settings, device, why, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 4)
+    with pytest.raises(RuntimeError, match=f"^5 processes were asked for, .*{why}"):
+        Compute(processes=5, **settings).processes_on(device)
+
+
+def test_processes_share_the_memory_of_the_cpu_and_each_gpu_is_looked_at(monkeypatch):
+    monkeypatch.setattr(compute, "free_memory_gib", {"cpu": 5.0, "cuda:0": 5.0, "cuda:1": 2.0}.get)
+    Compute().require(2.0, "it", "cpu", 2)
+    with pytest.raises(NotEnoughMemory, match="it needs 6 GiB free on cpu, and there are 5.0"):
+        Compute().require(3.0, "it", "cpu", 2)
+    with pytest.raises(NotEnoughMemory, match="it needs 3 GiB free on cuda:1, and there are 2.0"):
+        Compute().require(3.0, "it", "cuda", 2)
+
+
+@pytest.mark.parametrize("wrong", [{"launcher": "ssh"}, {"device": "tpu"}, {"precision": "int8"}, {"processes": -1}])
 def test_what_it_does_not_know_is_refused(wrong):
     with pytest.raises(ValidationError):
         Compute(**wrong)
