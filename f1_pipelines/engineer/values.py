@@ -7,7 +7,7 @@ every delay free, and a policy learns not to stop.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from f1_pipelines.engineer.lockstep import Caller
@@ -25,6 +25,8 @@ class Moment:
     environment: RaceEnvironment
     seen: Observation
     before: tuple[Observation, ...] = ()  # of the laps driven
+    called: str = ""  # what was called here
+    end: dict[str, Any] = field(default_factory=dict)  # how the race then ended, `info`
 
     def expert_call(self) -> Command | str:
         """What the expert would call here, having watched the laps driven."""
@@ -37,7 +39,7 @@ class Moment:
 
 
 def moments_of(scenarios: Sequence[Scenario], caller: Caller) -> list[list[Moment]]:
-    """Every lap of each race as the caller drives it."""
+    """Every lap of each race as the caller drives it, with what it called there and how the race ended."""
     moments: list[list[Moment]] = [[] for _ in scenarios]
     now: dict[int, Moment] = {}
     for k, scenario in enumerate(scenarios):
@@ -45,11 +47,13 @@ def moments_of(scenarios: Sequence[Scenario], caller: Caller) -> list[list[Momen
         now[k] = Moment(environment, environment.begin(scenario))
     while now:
         for k, output in zip(list(now), caller([moment.seen.text for moment in now.values()]), strict=True):
-            moment = now.pop(k)
+            moment = replace(now.pop(k), called=output)
             moments[k].append(moment)
             twin = moment.environment.fork()
             step = twin.step(output)
-            if not step.done:
+            if step.done:
+                moments[k] = [replace(one, end=step.info) for one in moments[k]]
+            else:
                 now[k] = Moment(twin, step.observation, (*moment.before, moment.seen))
     return moments
 
@@ -57,17 +61,17 @@ def moments_of(scenarios: Sequence[Scenario], caller: Caller) -> list[list[Momen
 def values_of(moments: Sequence[Moment], calls: Sequence[Sequence[str]],
               caller: Caller) -> list[list[dict[str, Any]]]:
     """How the race ends (`info`, its score among it) after each call at each moment if the caller calls the rest. The
-    same call is raced once.
+    same call is raced once, and what was called there in the first place is not raced again.
 
     Args:
-        moments: Where.
+        moments: Where, in races that the same caller drove.
         calls: Raw outputs tried at each; one that does not parse costs what it costs.
         caller: Who goes on.
     """
-    done: dict[tuple[int, str], dict[str, Any]] = {}
+    done = {(k, moment.called): moment.end for k, moment in enumerate(moments)}
     going: dict[tuple[int, str], tuple[RaceEnvironment, Observation]] = {}
     for k, (moment, tried) in enumerate(zip(moments, calls, strict=True)):
-        for call in dict.fromkeys(tried):
+        for call in set(tried) - {moment.called}:
             _advance((k, call), moment.environment.fork(), call, done, going)
     while going:
         keys = list(going)
