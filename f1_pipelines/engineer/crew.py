@@ -34,8 +34,8 @@ def crew_on(device: str) -> PartialState:
 
 
 def own_device(crew: PartialState, device: str) -> str:
-    """The device of this process: of several, each has its own GPU."""
-    return f"cuda:{crew.local_process_index}" if crew.use_distributed and device != "cpu" else device
+    """The device of this process: of several, each has its own GPU; alone it is the first or the named one."""
+    return f"cuda:{crew.local_process_index}" if device == "cuda" else device
 
 
 def on_one_device(settings: TrainingArguments, device: str) -> None:
@@ -48,6 +48,7 @@ def on_one_device(settings: TrainingArguments, device: str) -> None:
 
     if device == "cpu" or settings.world_size > 1:
         return
-    torch.cuda.set_device(device)
+    place = torch.device("cuda", torch.device(device).index or 0)
+    torch.cuda.set_device(place)
     settings._n_gpu = 1
-    vars(settings)["_setup_devices"] = torch.device("cuda", torch.cuda.current_device())
+    vars(settings)["_setup_devices"] = place

@@ -266,8 +266,15 @@ def main() -> None:
 
 def _last_words(file: Path, problem: Exception) -> None:
     """Leave why this process failed, unless another did first: then all that this one knows is that it lost it."""
+    said = f"{type(problem).__name__}: {problem}"
+    if any(words in said for words in _LOST):
+        said = ("another process of the training was gone of a sudden, most often killed for want of memory; stop what "
+                "else runs there, or take a smaller profile (F1_PROFILE=tiny)")
     with suppress(FileExistsError), file.open("x") as words:
-        words.write(f"{type(problem).__name__}: {problem}")
+        words.write(said)
+
+
+_LOST = ("closed by peer", "reset by peer", "NCCL")  # what gloo and NCCL say of it
 
 
 if __name__ == "__main__":

@@ -44,22 +44,22 @@ def test_a_step_that_can_not_be_shared_is_refused(toy_profile, processes):
     _share(toy_profile.grpo, 2)
 
 
-def test_each_of_several_processes_has_a_gpu_of_its_own():
-    third = SimpleNamespace(use_distributed=True, local_process_index=2)
-    assert own_device(third, "cuda") == "cuda:2"
-    assert own_device(third, "cpu") == "cpu"
-    assert own_device(SimpleNamespace(use_distributed=False, local_process_index=0), "cuda:1") == "cuda:1"
+def test_each_process_has_a_gpu_of_its_own():
+    third, alone = (SimpleNamespace(local_process_index=k) for k in (2, 0))
+    assert (own_device(third, "cuda"), own_device(third, "cpu")) == ("cuda:2", "cpu")
+    assert [own_device(alone, device) for device in ("cuda", "cuda:1", "cpu")] == ["cuda:0", "cuda:1", "cpu"]
 
 
 def test_a_process_alone_trains_on_the_gpu_that_it_was_given(tmp_path, monkeypatch):
-    monkeypatch.setattr(torch.cuda, "set_device", lambda device: None)
-    monkeypatch.setattr(torch.cuda, "current_device", lambda: 1)
+    chosen = []
+    monkeypatch.setattr(torch.cuda, "set_device", chosen.append)
     settings = SFTConfig(str(tmp_path), use_cpu=True, bf16=False, report_to="none", **activation_checkpointing(False))
     on_one_device(settings, "cpu")
-    assert settings.device == torch.device("cpu")
-    settings._n_gpu = 4
-    on_one_device(settings, "cuda:1")
-    assert (settings.device, settings.n_gpu) == (torch.device("cuda:1"), 1)
+    assert settings.device == torch.device("cpu") and not chosen
+    for device, place in (("cuda:1", torch.device("cuda:1")), ("cuda", torch.device("cuda:0"))):
+        settings._n_gpu = 4  # what transformers finds on such a machine
+        on_one_device(settings, device)
+        assert (settings.device, settings.n_gpu, chosen[-1]) == (place, 1, place)
 
 
 def test_a_job_for_two_is_not_run_by_one(toy_profile, tmp_path, monkeypatch):
@@ -83,3 +83,8 @@ def test_the_first_who_fails_has_the_last_word(tmp_path):
     for problem in (ValueError("the cause"), RuntimeError("Connection closed by peer")):
         training._last_words(tmp_path / "failed.txt", problem)
     assert (tmp_path / "failed.txt").read_text() == "ValueError: the cause"
+
+
+def test_of_one_that_was_killed_the_others_say_what_is_likely(tmp_path):
+    training._last_words(tmp_path / "failed.txt", RuntimeError("pair.cc:537 Read error: Connection reset by peer"))
+    assert (tmp_path / "failed.txt").read_text().startswith("another process of the training was gone of a sudden")
