@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import duckdb
 import pandas as pd
 
-from f1_pipelines.chances import CHANCES, DRAWS, chance_of, chances
+from f1_pipelines.chances import CHANCES, chance_of, chances
 from f1_pipelines.features.history import data_version
 from f1_pipelines.features.ranking import as_known_at
 from f1_pipelines.identity.weekends import weekend as known_weekend
@@ -72,12 +72,10 @@ def knows_outcome(trained: TrainedRanker, rows: pd.DataFrame) -> pd.Series:
 
 def _chances(entered: pd.DataFrame, scores: pd.Series, trained: TrainedRanker, checkpoint: str) -> pd.DataFrame:
     """Chances of each car, on the index of `entered`."""
-    from f1_pipelines.models.plackett_luce import sample_places
-
     told = []
     for weekend, race in entered.groupby("weekend"):
-        strengths = trained.places.strengths(race, scores[race.index].to_numpy("float64"))
-        drawn = sample_places(strengths, DRAWS, chance_of(str(weekend), race["stage"].iloc[0], checkpoint))
+        drawn = trained.places.drawn(race, scores[race.index].to_numpy("float64"),
+                                     chance_of(str(weekend), race["stage"].iloc[0], checkpoint))
         told.append(chances(drawn, race["constructor"]))
     return pd.concat(told) if told else pd.DataFrame(columns=list(CHANCES))
 

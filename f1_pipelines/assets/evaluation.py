@@ -139,6 +139,6 @@ evaluation_checks = [
            FROM ranking.evaluation_summary
            WHERE population = 'starters' AND predictor = 'champion' AND protocol = 'rolling_2019_2025'
              AND (delta_log_loss_win > 0 OR delta_brier_podium > 0 OR ece_win > {_MOST_ECE}
-                  OR ece_podium > {_MOST_ECE})""",
+                  OR ece_podium > {_MOST_ECE} OR ece_points > {_MOST_ECE})""",
         blocking=False),
 ]

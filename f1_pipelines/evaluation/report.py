@@ -24,7 +24,7 @@ from f1_pipelines.features.history import data_version
 from f1_pipelines.tables.evaluation import CALIBRATION, EVALUATION, EVALUATION_SLICES, EVALUATION_SUMMARY
 
 # Raised when the same rows and settings give other numbers than before.
-EVALUATION_VERSION = "2"
+EVALUATION_VERSION = "3"
 
 
 @dataclass(frozen=True)

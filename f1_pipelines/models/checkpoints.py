@@ -37,7 +37,8 @@ from f1_pipelines.models.trained import TrainedRanker
 from f1_pipelines.models.vocabulary import Vocabulary
 
 WEIGHTS, META, FISHER = "model.safetensors", "meta.json", "fisher.safetensors"
-_PLACES = "places."  # before a stage: the name of its weights
+# Before a stage: the names of its weights.
+_PLACES, _STOPS = "places.", "stops."
 # Not part of the id: they differ between two runs of the same training.
 _INCIDENTAL = ("id", "metrics", "created_at", "code_version")
 
@@ -161,11 +162,14 @@ def _rebuild(meta: dict[str, Any], weights: bytes) -> TrainedRanker:
     with torch.random.fork_rng(devices=[]):  # first weights are drawn and thrown away
         model = F1Net(F1NetConfig(**sizes)) if meta["model"] == "f1net_reference" else Ranker(RankerConfig(**sizes))
     tensors = load(weights)
-    model.load_state_dict({name: tensor for name, tensor in tensors.items() if not name.startswith(_PLACES)})
+    model.load_state_dict({name: tensor for name, tensor in tensors.items() if not name.startswith((_PLACES, _STOPS))})
     places = None
     if "places_inputs" in meta:
-        places = Places(tuple(meta["places_inputs"]), {name.removeprefix(_PLACES): tensor.numpy() for name, tensor
-                                                       in tensors.items() if name.startswith(_PLACES)})
+        weights, stops = ({name.removeprefix(prefix): tensor.numpy() for name, tensor in tensors.items()
+                           if name.startswith(prefix)} for prefix in (_PLACES, _STOPS))
+        if weights.keys() != stops.keys():  # until 2026-11-30
+            raise ValueError("its probabilities do not know how often cars stop")
+        places = Places(tuple(meta["places_inputs"]), weights, stops)
     return TrainedRanker(
         model.eval(), TrainConfig(**config), Vocabulary(tuple(meta["drivers"])),
         Vocabulary(tuple(meta["constructors"])), tuple(meta["seasons"]), meta["trained_from"],
@@ -174,8 +178,9 @@ def _rebuild(meta: dict[str, Any], weights: bytes) -> TrainedRanker:
 
 def _weights(trained: TrainedRanker) -> dict[str, Tensor]:
     """The model's weights, and those of its probabilities."""
-    by_stage = {} if trained.places is None else trained.places.weights
-    places = {_PLACES + stage: torch.from_numpy(weights) for stage, weights in by_stage.items()}
+    told = {} if trained.places is None else {_PLACES: trained.places.weights, _STOPS: trained.places.stops}
+    places = {prefix + stage: torch.from_numpy(weights) for prefix, by_stage in told.items()
+              for stage, weights in by_stage.items()}
     return {**trained.model.state_dict(), **places}
 
 

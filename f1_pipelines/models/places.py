@@ -6,8 +6,9 @@ Notable choices, each measured in docs/lab-notes.md:
 - Weights of their own for each stage: a forecast from form alone knows less, and has to be less sure.
 - The starting place is the grid, before that the order of qualifying, before that of practice.
 - Maximum likelihood under a prior that pulls the heads together: a season of 21 races must not end in certainty.
+- How often a car stops goes with the first input alone; all six of them say no more.
 - The score is the trained ranker's own, on the races that it learnt from. That it knows them costs nothing measurable:
-  its twenty weights are held back by its own prior.
+  its twenty weights are held back by its own prior. Scores of rankers that did not know the race are no surer.
 """
 from __future__ import annotations
 
@@ -19,8 +20,9 @@ import numpy as np
 import pandas as pd
 from scipy.stats import rankdata
 
+from f1_pipelines.chances import DRAWS
 from f1_pipelines.features.ranking import as_known_at
-from f1_pipelines.models.plackett_luce import fit_heads
+from f1_pipelines.models.plackett_luce import fit_heads, fit_stops, sample_places
 from f1_pipelines.tables.features import STAGES
 
 if TYPE_CHECKING:
@@ -36,13 +38,21 @@ _FORM = "driver_finish_form"
 
 @dataclass(frozen=True)
 class Places:
-    """Weights by stage, each (inputs, heads) float64."""
+    """What turns inputs into chances.
+
+    Attributes:
+        inputs: Names out of `INPUTS`.
+        weights: By stage, (inputs, heads) float64.
+        stops: By stage, (2,) float64: log odds that a car stops, in the middle of the field and by unit of the first
+            input.
+    """
 
     inputs: tuple[str, ...]
     weights: dict[str, np.ndarray]
+    stops: dict[str, np.ndarray]
 
-    def strengths(self, race: pd.DataFrame, scores: np.ndarray) -> np.ndarray:
-        """Strengths of the cars of one race, (N, heads).
+    def of(self, race: pd.DataFrame, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Strengths of the cars of one race, (N, heads), and their chances to stop, (N,).
 
         Args:
             race: Its feature rows, at a stage that these weights know; missing = unknown.
@@ -51,7 +61,12 @@ class Places:
         [stage] = race["stage"].unique()
         if stage not in self.weights:
             raise ValueError(f"probabilities were fitted for {', '.join(self.weights)}, not for {stage}: train again")
-        return race_inputs(race, scores, self.inputs) @ self.weights[stage]
+        seen, (level, slope) = race_inputs(race, scores, self.inputs), self.stops[stage]
+        return seen @ self.weights[stage], 1.0 / (1.0 + np.exp(-level - slope * seen[:, 0]))
+
+    def drawn(self, race: pd.DataFrame, scores: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Places of `DRAWS` races of this field, (DRAWS, N). Arguments as for `of`, and where chance comes from."""
+        return sample_places(*self.of(race, scores), DRAWS, rng)
 
 
 def with_places(trained: TrainedRanker, rows: pd.DataFrame, stages: Collection[str] = STAGES) -> TrainedRanker:
@@ -59,7 +74,8 @@ def with_places(trained: TrainedRanker, rows: pd.DataFrame, stages: Collection[s
 
     Args:
         trained: The ranker.
-        rows: Starters of run races with features and `official_order`; what comes after a stage is masked here.
+        rows: Starters of run races with features, `official_order` and `classified`; what comes after a stage is masked
+            here.
         stages: Stages to fit for.
     """
     known = {stage: as_known_at(rows, stage) for stage in stages}
@@ -71,11 +87,13 @@ def fit_places(rows: dict[str, pd.DataFrame], scores: dict[str, np.ndarray],
     """Fit the weights of each stage.
 
     Args:
-        rows: By stage: starters of run races with `official_order` and the features as known then.
+        rows: By stage: starters of run races with `official_order`, `classified` and the features as known then.
         scores: By stage: what the ranker says of these rows.
         inputs: Names out of `INPUTS`.
     """
-    return Places(inputs, {stage: _fit(seen, scores[stage], inputs) for stage, seen in rows.items()})
+    found = {stage: _fit(seen, scores[stage], inputs) for stage, seen in rows.items()}
+    return Places(inputs, {stage: heads for stage, (heads, _) in found.items()},
+                  {stage: stops for stage, (_, stops) in found.items()})
 
 
 def race_inputs(race: pd.DataFrame, scores: np.ndarray, inputs: tuple[str, ...] = INPUTS) -> np.ndarray:
@@ -96,12 +114,15 @@ def _inputs(race: dict[str, np.ndarray], scores: np.ndarray, inputs: tuple[str, 
     return np.stack([np.nan_to_num(known[name], nan=0.0) for name in inputs], axis=1)
 
 
-def _fit(rows: pd.DataFrame, scores: np.ndarray, inputs: tuple[str, ...]) -> np.ndarray:
-    """Weights of most likelihood, (inputs, heads)."""
+def _fit(rows: pd.DataFrame, scores: np.ndarray, inputs: tuple[str, ...]) -> tuple[np.ndarray, np.ndarray]:
+    """Weights of most likelihood: of the heads, (inputs, heads), and of stopping, (2,)."""
     columns, order = _columns(rows), rows["official_order"].to_numpy("float64")
+    starters = rows.groupby("weekend").indices.values()
     races = [_inputs({name: values[at] for name, values in columns.items()}, scores[at], inputs)[order[at].argsort()]
-             for at in rows.groupby("weekend").indices.values()]
-    return fit_heads(races, PRIOR)
+             for at in starters]
+    went_on = rows["classified"].to_numpy(bool)
+    classified = [int(went_on[at].sum()) for at in starters]
+    return fit_heads(races, classified, PRIOR), fit_stops(races, classified, PRIOR)
 
 
 def _columns(rows: pd.DataFrame) -> dict[str, np.ndarray]:

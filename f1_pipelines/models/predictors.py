@@ -6,11 +6,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pandas as pd
 
-from f1_pipelines.chances import DRAWS, chance_of
+from f1_pipelines.chances import chance_of
 from f1_pipelines.evaluation.baselines import by_grid
 from f1_pipelines.models.config import F1NET, RANKER, TrainConfig
 from f1_pipelines.models.places import GRID_INPUTS, Places, fit_places, with_places
-from f1_pipelines.models.plackett_luce import sample_places
 from f1_pipelines.models.trained import TrainedRanker
 from f1_pipelines.models.training import train
 
@@ -82,8 +81,7 @@ class GridLogit:
 
 def draw(places: Places, race: pd.DataFrame, scores: np.ndarray, *names: str) -> np.ndarray:
     """Places of `DRAWS` races of this field, (DRAWS, N): always the same for the same race and names."""
-    chance = chance_of(str(race["weekend"].iloc[0]), str(race["stage"].iloc[0]), *names)
-    return sample_places(places.strengths(race, scores), DRAWS, chance)
+    return places.drawn(race, scores, chance_of(str(race["weekend"].iloc[0]), str(race["stage"].iloc[0]), *names))
 
 
 def f1net_reference() -> TrainedPredictor:

@@ -20,8 +20,8 @@ def linked(run: "TrackedRun") -> dg.MetadataValue:
 class Tracking(dg.ConfigurableResource):
     """An MLflow store. Nothing imports mlflow before a step asks; a store that is away is a warning, not a failure.
 
-    dagster-mlflow's resource is not behind it: all that it does goes through the active run and the address that mlflow
-    keeps for the whole process (see `tracking.store`). Its tag is kept, so what it wrote is found, and it finds ours.
+    dagster-mlflow finds or begins the MLflow run of the Dagster run (`tracking.dagster_runs`). What is written to it
+    and how it ends goes by its id, not through the active run that dagster-mlflow keeps for its process.
     """
 
     mlflow_tracking_uri: str | None = Field(None, description="sqlite:////path/to/mlflow.db or the address of a "
@@ -59,7 +59,8 @@ class Tracking(dg.ConfigurableResource):
             self._whole.end("FAILED" if failures else "FINISHED")
 
     def _begin(self, context: dg.AssetExecutionContext) -> "TrackedRun":
-        from f1_pipelines.tracking.runs import TrackedRun, end_orphans, run_of
+        from f1_pipelines.tracking.dagster_runs import run_of
+        from f1_pipelines.tracking.runs import TrackedRun, end_orphans
         from f1_pipelines.tracking.store import Line
 
         def ended(run_id: str) -> "Status | None":
@@ -69,11 +70,10 @@ class Tracking(dg.ConfigurableResource):
         def open_store() -> str:
             with self.store.open() as line.opened:
                 end_orphans(line.opened, ended)
-                return run_of(line.opened, run_id, f"{context.job_name} {run_id[:8]}")
+                return run_of(context.run, self.store, context.instance)
 
-        run_id = context.run.run_id
         line = Line(context.log.warning)
         whole = TrackedRun(self.store, line, line.attempt(open_store) if self.store else None)
         if whole.id:
-            context.instance.add_run_tags(run_id, {"mlflow_run_id": whole.id})
+            context.instance.add_run_tags(context.run.run_id, {"mlflow_run_id": whole.id})
         return whole

@@ -1,7 +1,6 @@
 """Runs in MLflow, and how they end.
 
-A Dagster run is one MLflow run, found by its tag `dagster_run_id` (as dagster-mlflow tags it); what each of its assets
-does is a child of it.
+A Dagster run is one MLflow run (`dagster_runs`), with the tag `dagster_run_id`; what each asset does is a child of it.
 """
 from __future__ import annotations
 
@@ -101,17 +100,6 @@ class TrackedRun:
     def say(self, what: Callable[[Opened], object]) -> object:
         """Do something with the store that this run is tracked in."""
         return self._line.say(what) if self.id else None
-
-
-def run_of(opened: Opened, dagster_run: str, name: str) -> str:
-    """Id of the MLflow run that this Dagster run is, running; made when it is not there. The store's lock is held."""
-    found = opened.client.search_runs([opened.experiment], f"tags.{DAGSTER_RUN} = '{dagster_run}'")
-    if not found:
-        return opened.client.create_run(
-            opened.experiment, run_name=name, tags={DAGSTER_RUN: dagster_run, **code_version()}).info.run_id
-    if found[0].info.status == "FINISHED":  # a step before in a process of its own
-        opened.client.update_run(found[0].info.run_id, status="RUNNING")
-    return found[0].info.run_id
 
 
 def end_orphans(opened: Opened, status_of: Callable[[str], Status | None]) -> None:

@@ -1,9 +1,9 @@
 """Where runs are tracked: an MLflow server, or a SQLite file of our own beside the warehouse.
 
 Notable choices:
-- One client with its address, never `mlflow.start_run` and its like: these keep an active run and an address for the
-  whole process, so that the second Dagster run of a process logs into the first one's, and mark whatever is active as
-  FINISHED when the process ends, after a failure too.
+- One client with its address, never `mlflow.log_metric` and its like: these write to the active run and the address
+  that the process has just then, and mark a run as FINISHED when it ends, after a failure too. dagster-mlflow is built
+  on them; `dagster_runs` lets it begin a run and keeps that apart.
 - A store is opened under a file lock: two processes that make the same new SQLite file break each other's migrations.
 - A server that is away costs seconds, not the minutes of MLflow's own patience, and a warning, never the model.
 """

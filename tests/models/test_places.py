@@ -1,4 +1,5 @@
 import itertools
+import math
 
 import numpy as np
 import pandas as pd
@@ -8,37 +9,46 @@ from f1_pipelines.chances import chances
 from f1_pipelines.evaluation.targets import with_targets
 from f1_pipelines.features.ranking import as_known_at
 from f1_pipelines.models.places import GRID_INPUTS, fit_places, race_inputs
-from f1_pipelines.models.plackett_luce import HEADS, fit_heads, log_likelihood, sample_places
+from f1_pipelines.models.plackett_luce import HEADS, fit_heads, fit_stops, sample_places
 from f1_pipelines.models.predictors import GridLogit, draw
 from f1_pipelines.tables.features import STAGES
 
 
-def by_hand(strengths, order):
-    """Probability of one order, place by place."""
-    left, chance = list(range(len(strengths))), 1.0
-    for place, car in enumerate(order, start=1):
-        head = sum(place > last for last in HEADS)
-        odds = np.exp([strengths[c][head] for c in left])
-        chance *= odds[left.index(car)] / odds.sum()
-        left.remove(car)
+def log_likelihood(strengths, classified=None):
+    """Of the places from the front in the order of the rows, among all for the win, then among the classified."""
+    total = 0.0
+    for place in range(len(strengths) if classified is None else classified):
+        head = sum(place >= last for last in HEADS)
+        left = strengths[place:classified if place else None, head]
+        total += left[0] - np.log(np.exp(left).sum())
+    return total
+
+
+def by_hand(strengths, stops, order):
+    """Probability of one order, whoever of its last cars stopped."""
+    order, chance = list(order), 0.0
+    for classified in range(1, len(order) + 1):
+        going, stopped = order[1:classified], order[classified:]
+        chance += (np.exp(log_likelihood(strengths[order], classified)) * np.prod(1 - stops[going])
+                   * np.prod(stops[stopped]) / math.factorial(len(stopped)))
     return chance
 
 
 def test_orders_are_drawn_as_often_as_their_likelihood_says():
-    strengths = np.random.default_rng(0).normal(size=(4, 4))
+    rng = np.random.default_rng(0)
+    strengths, stops = rng.normal(size=(4, 4)), rng.uniform(0.1, 0.6, size=4)
     orders = list(itertools.permutations(range(4)))
-    chance = [by_hand(strengths, order) for order in orders]
+    chance = [by_hand(strengths, stops, order) for order in orders]
     assert sum(chance) == pytest.approx(1)
-    assert [log_likelihood(strengths[list(order)]) for order in orders] == pytest.approx(np.log(chance))
-    places = sample_places(strengths, 40_000, np.random.default_rng(1))
+    places = sample_places(strengths, stops, 40_000, np.random.default_rng(1))
     drawn = [(places[:, list(order)] == [1, 2, 3, 4]).all(axis=1).mean() for order in orders]
     assert drawn == pytest.approx(chance, abs=0.01)
 
 
 @pytest.mark.parametrize("cars", range(1, 27))
 def test_a_field_of_any_size_is_drawn_as_permutations_whose_chances_add_up(cars):
-    strengths = np.random.default_rng(cars).normal(size=(cars, 4))
-    places = sample_places(strengths, 300, np.random.default_rng(0))
+    rng = np.random.default_rng(cars)
+    places = sample_places(rng.normal(size=(cars, 4)), rng.random(cars), 300, np.random.default_rng(0))
     assert (np.sort(places, axis=1) == np.arange(1, cars + 1)).all()
     told = chances(places, pd.Series([f"team-{car // 2}" for car in range(cars)]))
     assert told["p_win"].sum() == pytest.approx(1)
@@ -51,14 +61,24 @@ def test_a_field_of_any_size_is_drawn_as_permutations_whose_chances_add_up(cars)
 def test_a_winner_is_drawn_as_often_as_he_should_to_within_one_draw():
     strengths = np.random.default_rng(2).normal(scale=2, size=(20, 4))
     exact = np.exp(strengths[:, 0]) / np.exp(strengths[:, 0]).sum()
-    won = (sample_places(strengths, 10_000, np.random.default_rng(0)) == 1).mean(axis=0)
+    won = (sample_places(strengths, np.full(20, 0.3), 10_000, np.random.default_rng(0)) == 1).mean(axis=0)
     assert won == pytest.approx(exact, abs=1e-4)
 
 
 def test_a_strength_far_above_all_others_wins_always_and_is_a_number():
     strengths = np.zeros((5, 4))
     strengths[3] = 800.0
-    assert (sample_places(strengths, 50, np.random.default_rng(0))[:, 3] == 1).all()
+    assert (sample_places(strengths, np.full(5, 0.3), 50, np.random.default_rng(0))[:, 3] == 1).all()
+
+
+def test_who_stops_is_behind_all_that_go_on_and_no_car_is_surer_of_points_than_of_going_on():
+    strengths, stops = np.zeros((20, 4)), np.full(20, 0.2)
+    strengths[0, 1:] = 70.0  # does not win more often than others, but passes everybody behind the winner
+    stops[1] = 1.0
+    places = sample_places(strengths, stops, 20_000, np.random.default_rng(0))
+    assert (places[:, 0] <= 10).mean() == pytest.approx(1 - 0.95 * 0.2, abs=0.02)
+    assert set(places[places[:, 0] > 2, 0]) <= set(range(8, 21)), "stopped, so no place that it fought for"
+    assert places[places[:, 1] > 1, 1].min() > 2 and (places[:, 1] <= 10).mean() < 0.1
 
 
 def test_team_mates_are_those_of_this_race():
@@ -73,16 +93,20 @@ def test_team_mates_are_those_of_this_race():
 
 def test_the_fit_finds_the_weights_that_drew_the_races_and_no_better_ones_are_near():
     rng, truth = np.random.default_rng(3), np.array([[2.0, 1.0, 0.5, 0.2], [0.0, -0.5, 0.3, 0.0]])
-    races = []
+    races, classified = [], []
     for cars in rng.integers(2, 22, size=400):
         x = rng.normal(size=(cars, 2))
-        races.append(x[sample_places(x @ truth, 1, rng)[0].argsort()])
-    found = fit_heads(races, prior=0.3)
+        stopped = (rng.random(cars) < 1 / (1 + np.exp(1.5 + x[:, 0]))).astype(float)
+        order = sample_places(x @ truth, stopped, 1, rng)[0].argsort()
+        races.append(x[order])
+        classified.append(1 + int((1 - stopped[order[1:]]).sum()))
+    found = fit_heads(races, classified, prior=0.3)
     assert found == pytest.approx(truth, abs=0.25)
+    assert fit_stops(races, classified, prior=0.3) == pytest.approx([-1.5, -1.0], abs=0.15)
 
     def posterior(weights):
         mean = weights.sum(axis=1, keepdims=True) / (len(HEADS) + 2)  # best split of mean and own parts
-        return sum(log_likelihood(race @ weights) for race in races) - 0.3 * (
+        return sum(log_likelihood(race @ weights, n) for race, n in zip(races, classified, strict=True)) - 0.3 * (
             (mean**2).sum() + ((weights - mean) ** 2).sum())
 
     for _ in range(5):
@@ -91,8 +115,10 @@ def test_the_fit_finds_the_weights_that_drew_the_races_and_no_better_ones_are_ne
 
 def test_a_first_season_does_not_end_in_certainty():
     races = [np.array([[1.0], [0.0], [-1.0]])] * 3  # always in the order of the input
-    found = fit_heads(races, prior=0.3)
+    found = fit_heads(races, [3] * 3, prior=0.3)
     assert 0.5 < found[0, 0] < 5
+    level, _ = fit_stops(races, [3] * 3, prior=0.3)
+    assert -5 < level < -0.5, "that nobody stopped"
 
 
 @pytest.fixture(scope="module")
@@ -136,7 +162,8 @@ def test_the_same_names_draw_the_same_and_the_order_of_rows_is_nothing(places, g
     first = draw(places, race, scores, "a")
     assert (draw(places, race, scores, "a") == first).all()
     assert (draw(places, race, scores, "b") != first).any()
-    assert places.strengths(race.iloc[::-1], scores[::-1])[::-1] == pytest.approx(places.strengths(race, scores))
+    for told, backwards in zip(places.of(race, scores), places.of(race.iloc[::-1], scores[::-1]), strict=True):
+        assert backwards[::-1] == pytest.approx(told)
 
 
 def test_equal_cars_have_equal_inputs_and_unknown_is_the_middle(grid_season):
@@ -153,7 +180,7 @@ def test_a_stage_that_was_not_fitted_is_refused(grid_season):
     rows = as_known_at(grid_season, "entry")
     only_grid = fit_places({"grid": grid_season}, {"grid": np.zeros(len(grid_season))}, GRID_INPUTS)
     with pytest.raises(ValueError, match="fitted for grid, not for entry"):
-        only_grid.strengths(rows[rows["weekend"] == "2024-monaco"], np.zeros(20))
+        only_grid.of(rows[rows["weekend"] == "2024-monaco"], np.zeros(20))
 
 
 def test_the_grid_alone_favours_pole(grid_season):

@@ -3,8 +3,9 @@ from dataclasses import replace
 
 import numpy as np
 import pandas as pd
+import pytest
 
-from f1_pipelines.models.checkpoints import load_checkpoint, save_checkpoint
+from f1_pipelines.models.checkpoints import CheckpointError, load_checkpoint, save_checkpoint
 from f1_pipelines.models.config import RANKER
 from f1_pipelines.models.places import Places
 from f1_pipelines.models.trained import STAND_INS, with_stand_ins
@@ -32,14 +33,24 @@ def test_before_the_grid_a_race_is_ranked_as_if_it_were_the_order_of_qualifying(
 def test_probabilities_are_stored_with_the_ranker_and_are_part_of_what_it_is(seasons, tmp_path):
     trained, _ = train(seasons, replace(RANKER, epochs=1))
     weights = {"entry": np.arange(8.0).reshape(2, 4), "grid": np.ones((2, 4))}
-    with_chances = replace(trained, places=Places(("score", "start"), weights))
+    stops = {"entry": np.array([-2.0, 0.1]), "grid": np.array([-1.0, 0.0])}
+    with_chances = replace(trained, places=Places(("score", "start"), weights, stops))
     stored = save_checkpoint(with_chances, tmp_path, kind="pretrained", data_version="x")
     back = load_checkpoint(stored.path).trained.places
     assert back.inputs == ("score", "start") and set(back.weights) == {"entry", "grid"}
     assert all((back.weights[stage] == weights[stage]).all() for stage in weights)
+    assert all((back.stops[stage] == stops[stage]).all() for stage in weights)
     assert save_checkpoint(with_chances, tmp_path, kind="pretrained", data_version="x").id == stored.id
-    other = replace(trained, places=Places(("score", "start"), {**weights, "grid": np.zeros((2, 4))}))
+    other = replace(trained, places=Places(("score", "start"), {**weights, "grid": np.zeros((2, 4))}, stops))
     ids = {save_checkpoint(one, tmp_path, kind="pretrained", data_version="x").id for one in (trained, other)}
     assert stored.id not in ids and len(ids) == 2
     assert load_checkpoint(save_checkpoint(trained, tmp_path, kind="pretrained", data_version="x").path
                            ).trained.places is None
+
+
+def test_probabilities_of_code_that_knew_no_stopping_are_refused(seasons, tmp_path):
+    trained, _ = train(seasons, replace(RANKER, epochs=1))
+    places = Places(("score", "start"), {"grid": np.ones((2, 4))}, stops={})
+    stored = save_checkpoint(replace(trained, places=places), tmp_path, kind="pretrained", data_version="x")
+    with pytest.raises(CheckpointError, match="do not know how often cars stop.*train again"):
+        load_checkpoint(stored.path)

@@ -94,12 +94,12 @@ def test_two_runs_of_one_process_do_not_mix(execute, store, migrated, tmp_path):
     other = TrackingStore(f"sqlite:///{tmp_path / 'other' / 'mlflow.db'}", tmp_path / "other")
     other.folder.mkdir()
     other.file.write_bytes(migrated.read_bytes())
-    before = (mlflow.get_tracking_uri(), os.environ.get("MLFLOW_TRACKING_URI"))
+    before = mlflow.get_tracking_uri(), dict(os.environ)
     first, second = execute(trained), execute(trained, updated, to=other)
     assert runs(store)["whole"].data.tags["dagster_run_id"] == first.run_id
     assert runs(other)["whole"].data.tags["dagster_run_id"] == second.run_id
     assert statuses(store) == {"whole": "FINISHED", "trained": "FINISHED"}
-    assert (mlflow.get_tracking_uri(), os.environ.get("MLFLOW_TRACKING_URI")) == before
+    assert (mlflow.get_tracking_uri(), dict(os.environ)) == before
     assert mlflow.active_run() is None
 
 
@@ -166,11 +166,13 @@ def test_what_a_killed_process_left_running_ends_as_dagster_says(execute, store)
 STEP = """
 import sys
 from pathlib import Path
-from f1_pipelines.tracking.runs import run_of
+import dagster as dg
+from f1_pipelines.tracking.dagster_runs import run_of
 from f1_pipelines.tracking.store import TrackingStore
 
-with TrackingStore(sys.argv[1], Path(sys.argv[2])).open() as opened:
-    print(run_of(opened, "a Dagster run", "job"))
+store = TrackingStore(sys.argv[1], Path(sys.argv[2]))
+with store.open(), dg.DagsterInstance.ephemeral() as instance:
+    print(run_of(dg.DagsterRun("job", "11111111-1111-4111-8111-111111111111"), store, instance))
 raise ValueError("a step that fails, and a process that ends")
 """
 
