@@ -72,7 +72,8 @@ def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--races", type=int, default=40, help="of each of the six families, to report on")
+    parser.add_argument("--first", type=int, default=0, help="the first training seed")
+    parser.add_argument("--races", type=int, default=120, help="of each of the six families, to report on")
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a GRPO setting to change")
     given = parser.parse_args()
     changes = {name: json.loads(value) for name, value in (one.split("=", 1) for one in given.set)}
@@ -81,7 +82,7 @@ def main() -> None:
         scenes = scenes_of(connection)
         [(path,)] = connection.execute("SELECT path FROM strategy.engineers WHERE stage = 'sft' AND promoted "
                                        "AND profile = ?", [told.f1_profile]).fetchall()
-    rows = practise(told.checkpoints_path / "engineers" / path, scenes, told.f1_profile, list(range(given.seeds)),
+    rows = practise(told.checkpoints_path / "engineers" / path, scenes, told.f1_profile, list(range(given.first, given.first + given.seeds)),
                     changes, given.races)
     print(json.dumps({"settings": changes, "defaults": asdict(_defaults(told.f1_profile))}))
     print(pd.DataFrame(rows).round(3).to_markdown(index=False))

@@ -6,7 +6,7 @@ import dagster as dg
 import duckdb
 import pandas as pd
 
-from f1_pipelines.assets.engineer import ENGINEER_GROUP, scenes_of
+from f1_pipelines.assets.engineer import ENGINEER_GROUP, newest_engineer, scenes_of
 from f1_pipelines.assets.examination import strategy_evaluation
 from f1_pipelines.assets.metadata import described
 from f1_pipelines.resources.engineers import Engineers
@@ -56,30 +56,40 @@ def race_story(warehouse: Warehouse, engineers: Engineers) -> dg.MaterializeResu
 def training_evidence(warehouse: Warehouse, engineers: Engineers) -> dg.MaterializeResult:
     """Training curves, scores by family, the way from nothing to the expert, the expert everywhere. One row per step.
 
-    Drawn from what the trainings logged and from the leaderboard, and from nothing else.
+    Drawn from what the newest imitator and all that practised from it logged, and from the leaderboard.
     """
     from f1_pipelines.pictures.engineer import journey_figure, scores_figure, training_figure
     from f1_pipelines.pictures.engineer_races import circuit_grid
 
     with warehouse.read() as connection:
         scenes = scenes_of(connection)
-        curve = connection.execute("SELECT * FROM strategy.training_curve WHERE profile = ? ORDER BY run, step",
-                                   [engineers.profile]).df()
+        sft = newest_engineer(connection, "sft", engineers.profile)["checkpoint"]
+        curve = connection.execute("""
+            SELECT c.* FROM strategy.training_curve c JOIN strategy.engineers e ON c.run = e.checkpoint
+            WHERE ? IN (e.checkpoint, e.parent) ORDER BY c.run, c.step""", [sft]).df()
         board = connection.sql("SELECT * FROM strategy.leaderboard WHERE variant = 'plain'").df()
         races = connection.execute("""
             SELECT family, seed FROM strategy.episodes WHERE policy = 'expert' AND scenes_version = ?
             QUALIFY row_number() OVER (PARTITION BY circuit ORDER BY family, seed) = 1""", [scenes.version]).fetchall()
         expert = [_played(connection, scenes, "expert", key) for key in races]
     figures = {"training": training_figure(curve, board), "scores": scores_figure(board),
-               "journey": journey_figure(_journey(board)), "circuits": circuit_grid(expert)}
+               "journey": journey_figure(_journey(board, curve)), "circuits": circuit_grid(expert)}
     return dg.MaterializeResult(metadata={"dagster/row_count": len(curve), "races_drawn": len(expert),
                                           **_saved(figures, Path(engineers.pictures))})
 
 
-def _journey(board: pd.DataFrame) -> pd.DataFrame:
+def _journey(board: pd.DataFrame, curve: pd.DataFrame) -> pd.DataFrame:
+    """Stages on held-out races, and between them the pupil before each round, in the races that he then drove."""
     whole = board[board["family"] == "all"].set_index("policy")
     stages = [stage for stage in _STAGES if stage in whole.index]
-    return whole.loc[stages, ["mean", "low", "high"]].reset_index().assign(label=lambda rows: rows["policy"])
+    held_out = whole.loc[stages, ["mean", "low", "high"]].reset_index().assign(label=lambda rows: rows["policy"])
+    rounds = curve.pivot_table(index="step", columns="metric", values="value").filter(regex="^pupil_").dropna()
+    if rounds.empty:
+        return held_out
+    rounds = rounds.rename(columns={"pupil_score": "mean", "pupil_low": "low", "pupil_high": "high"}).reset_index()
+    rounds = rounds.assign(policy="sft", label=[f"before\nround {k}*" for k in range(1, len(rounds) + 1)])
+    at = stages.index("sft")
+    return pd.concat([held_out[:at], rounds[held_out.columns], held_out[at:]], ignore_index=True)
 
 
 def _played(connection: duckdb.DuckDBPyConnection, scenes: "Scenes", policy: str, key: tuple[str, int]) -> "Played":

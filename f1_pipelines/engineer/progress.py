@@ -52,9 +52,14 @@ class Curve:
         self.points += [(step, name, float(value)) for name, value in values.items()
                         if isinstance(value, int | float) and not isinstance(value, bool)]
 
+    @property
+    def last_step(self) -> int:
+        """The last one measured, 0 before any."""
+        return max((step for step, _, _ in self.points), default=0)
+
     def append(self, later: Curve) -> None:
         """Put a later training behind this one: its steps count on."""
-        last = max((step for step, _, _ in self.points), default=0)
+        last = self.last_step
         self.points += [(last + step, name, value) for step, name, value in later.points]
 
     def of(self, metric: str) -> list[float]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,9 +24,17 @@ if TYPE_CHECKING:
 FIRST_RACE = 5_000  # training seeds from here on, a thousand a round: not those that the expert drove
 
 
-def pupil_turns(engineer: Engineer, scenes: Scenes, races: int, number: int, work: Path,
-                listener: Listener) -> list[Turn]:
-    """Turns of races that the engineer drives, labelled by the expert; kept in the work folder for a run that resumes.
+@dataclass(frozen=True)
+class Round:
+    """What came of a round: the turns, labelled by the expert, and what the pupil scored in each race."""
+
+    turns: list[Turn]
+    scores: list[float]
+
+
+def driven_round(engineer: Engineer, scenes: Scenes, races: int, number: int, work: Path,
+                 listener: Listener) -> Round:
+    """Races that the engineer drives and the expert comments; kept in the work folder for a run that resumes.
 
     Args:
         engineer: As it is after the training so far.
@@ -36,22 +44,23 @@ def pupil_turns(engineer: Engineer, scenes: Scenes, races: int, number: int, wor
         work: Folder of the training.
         listener: Told how far the two agree.
     """
-    path = work / f"round-{number}.jsonl"
+    path, scored = work / f"round-{number}.jsonl", work / f"round-{number}.scores.json"
     if path.is_file():
-        return read_turns(path)
+        return Round(read_turns(path), json.loads(scored.read_text()))
     keys = race_keys("train", races, start=FIRST_RACE + 1_000 * number)
     driven = play_together([scenes.scenario(*key) for key in keys], engineer.commands)
     outputs = {key: race.outputs for key, race in zip(keys, driven, strict=True)}
     turns = [calmed(turn) for few in expert_beside(scenes, outputs, os.cpu_count() or 1) for turn in few]
     said = [output for race in driven for output in race.outputs]
     agree = np.mean([turn.completion == output for turn, output in zip(turns, said, strict=True)])
-    score = np.mean([race.info["score"] for race in driven])
-    listener.line(f"round {number}: the pupil scores {score:.3f} in {len(driven)} training races and agrees with the "
+    scores = [race.info["score"] for race in driven]
+    listener.line(f"round {number}: the pupil scores {np.mean(scores):.3f} in {len(driven)} training races and agrees with the "
                   f"expert in {agree:.0%} of {len(turns)} laps")
+    scored.write_text(json.dumps(scores))  # first: whoever finds the turns finds these
     growing = path.with_suffix(".growing")
     growing.write_text("\n".join(json.dumps(asdict(turn)) for turn in turns))
     growing.rename(path)
-    return turns
+    return Round(turns, scores)
 
 
 def read_turns(path: Path) -> list[Turn]:

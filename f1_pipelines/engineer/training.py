@@ -18,8 +18,11 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from f1_pipelines.engineer.profiles import GrpoSettings, Profile, SftSettings, profile_of
 from f1_pipelines.engineer.scenes import Scenes
+from f1_pipelines.evaluation.bootstrap import mean_interval
 
 if TYPE_CHECKING:
     from accelerate import PartialState
@@ -31,7 +34,7 @@ if TYPE_CHECKING:
 
 JOB, BEGAN, RESULT, FAILED = "job.json", "began.json", "result.json", "failed.txt"
 GIB = 2**30
-SELECTION_RACES = 12  # of each trained family, validation split: to choose a GRPO checkpoint, never to report
+SELECTION_RACES = 24  # of each trained family, validation split: to choose a GRPO checkpoint, never to report
 
 
 @dataclass(frozen=True)
@@ -188,7 +191,7 @@ def _meta(job: Job, profile: Profile, scenes: Scenes, **more: Any) -> dict[str, 
 def _sft(job: Job, profile: Profile, scenes: Scenes, listener: Listener, crew: PartialState) -> _Found | None:
     from f1_pipelines.engineer.checkpoints import save_engineer
     from f1_pipelines.engineer.engineer import Engineer
-    from f1_pipelines.engineer.rounds import pupil_turns
+    from f1_pipelines.engineer.rounds import driven_round
     from f1_pipelines.engineer.sft import Example, train_sft
     from f1_pipelines.engineer.weights import first_model, published, with_adapter
 
@@ -205,8 +208,10 @@ def _sft(job: Job, profile: Profile, scenes: Scenes, listener: Listener, crew: P
     for number in range(1, profile.sft.rounds + 1):
         engineer = Engineer(model, rendering, profile.max_new_tokens, profile.generation_batch)
         with crew.main_process_first():  # it drives, the others then read what it drove
-            turns = pupil_turns(engineer, scenes, profile.sft.round_races, number, Path(job.work), listener)
-        examples += [Example(turn.prompt, turn.completion) for turn in turns]
+            driven = driven_round(engineer, scenes, profile.sft.round_races, number, Path(job.work), listener)
+        low, high = mean_interval(driven.scores)
+        curve.add(curve.last_step, {"pupil_score": float(np.mean(driven.scores)), "pupil_low": low, "pupil_high": high})
+        examples += [Example(turn.prompt, turn.completion) for turn in driven.turns]
         again = replace(profile, sft=replace(profile.sft, epochs=profile.sft.round_epochs))
         curve.append(train_sft(model, rendering, examples, again, job.seed + number,
                                Path(job.work) / f"steps-{number}", job.device, listener, taught=True))

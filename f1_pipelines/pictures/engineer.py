@@ -115,7 +115,7 @@ def journey_figure(stages: pd.DataFrame) -> Figure:
 
     Args:
         stages: In order, with `label`, `policy` (its colour), `mean`, `low` and `high`; the first one is the bottom of
-            the gap and the last one, the expert, its top.
+            the gap and the last one, the expert, its top. A label that ends in * is of training races, drawn hollow.
     """
     figure = paper_figure(3.2, 7.5)
     axes = figure.subplots()
@@ -126,7 +126,8 @@ def journey_figure(stages: pd.DataFrame) -> Figure:
         style = style_of(row.policy)
         axes.plot([at, at], [row.low, row.high], color=style["color"], linewidth=1.6, marker="_", markersize=10,
                   zorder=2, label="_interval")
-        axes.plot(at, row.mean, markersize=5.5, linestyle="", zorder=3, label=row.label, **style)
+        axes.plot(at, row.mean, markersize=5.5, linestyle="", zorder=3, label=row.label,
+                  markerfacecolor="white" if row.label.endswith("*") else style["color"], **style)
         below = at == 0  # the way leads up from here
         axes.annotate(f"{row.mean:.3f}", (at, row.low if below else row.high), (0, -5 if below else 5),
                       textcoords="offset points", ha="center", va="top" if below else "bottom", fontsize=TEXT_PT,
@@ -144,6 +145,9 @@ def journey_figure(stages: pd.DataFrame) -> Figure:
         closed.spines["right"].set_visible(False)
     axes.set_title("From nothing to the expert: held-out races, 95 % intervals", fontsize=TITLE_PT, color=INK,
                    loc="left")
+    if stages["label"].str.endswith("*").any():
+        axes.annotate("* before the expert commented them, training races that the pupil drove", (1, 0.02),
+                      xycoords="axes fraction", ha="right", fontsize=SMALL_PT, color=FAINT)
     return figure
 
 

@@ -1,6 +1,6 @@
 """The expert beside a pupil: whose calls are the labels, and what a run that resumes reads."""
 from f1_pipelines.engineer.progress import SILENT, Listener
-from f1_pipelines.engineer.rounds import FIRST_RACE, pupil_turns, read_turns
+from f1_pipelines.engineer.rounds import FIRST_RACE, driven_round, read_turns
 from f1_pipelines.engineer.scenes import Scenes
 from f1_pipelines.engineer.turns import TRAINED, calmed, expert_beside, expert_turns, race_keys
 from f1_pipelines.sim.environment.environment import RaceEnvironment
@@ -43,12 +43,15 @@ def test_what_a_pupil_says_may_be_no_command():
 
 def test_a_round_is_of_training_races_and_is_read_again_by_a_run_that_resumes(tmp_path):
     told, sleeper = [], Sleeper()
-    turns = pupil_turns(sleeper, Scenes(), 1, 1, tmp_path, Listener(told.append))
+    driven = driven_round(sleeper, Scenes(), 1, 1, tmp_path, Listener(told.append))
+    turns = driven.turns
     assert {(turn.family, turn.seed) for turn in turns} == set(race_keys("train", 1, start=FIRST_RACE + 1_000))
     assert {split_of(turn.family, turn.seed) for turn in turns} == {"train"}
     assert {turn.family for turn in turns} == set(TRAINED)
     assert turns == [calmed(turn) for turn in turns]
     assert "round 1: the pupil scores 0." in told[0]
     asked = sleeper.asked
-    assert pupil_turns(sleeper, Scenes(), 1, 1, tmp_path, SILENT) == turns == read_turns(tmp_path / "round-1.jsonl")
+    assert len(driven.scores) == len(TRAINED) and all(0.0 <= score <= 1.0 for score in driven.scores)
+    assert driven_round(sleeper, Scenes(), 1, 1, tmp_path, SILENT) == driven
+    assert turns == read_turns(tmp_path / "round-1.jsonl")
     assert sleeper.asked == asked
