@@ -82,8 +82,8 @@ def main() -> None:
         scenes = scenes_of(connection)
         [(path,)] = connection.execute("SELECT path FROM strategy.engineers WHERE stage = 'sft' AND promoted "
                                        "AND profile = ?", [told.f1_profile]).fetchall()
-    rows = practise(told.checkpoints_path / "engineers" / path, scenes, told.f1_profile, list(range(given.first, given.first + given.seeds)),
-                    changes, given.races)
+    rows = practise(told.checkpoints_path / "engineers" / path, scenes, told.f1_profile,
+                    list(range(given.first, given.first + given.seeds)), changes, given.races)
     print(json.dumps({"settings": changes, "defaults": asdict(_defaults(told.f1_profile))}))
     print(pd.DataFrame(rows).round(3).to_markdown(index=False))
 

@@ -54,8 +54,8 @@ def driven_round(engineer: Engineer, scenes: Scenes, races: int, number: int, wo
     said = [output for race in driven for output in race.outputs]
     agree = np.mean([turn.completion == output for turn, output in zip(turns, said, strict=True)])
     scores = [race.info["score"] for race in driven]
-    listener.line(f"round {number}: the pupil scores {np.mean(scores):.3f} in {len(driven)} training races and agrees with the "
-                  f"expert in {agree:.0%} of {len(turns)} laps")
+    listener.line(f"round {number}: the pupil scores {np.mean(scores):.3f} in {len(driven)} training races and agrees "
+                  f"with the expert in {agree:.0%} of {len(turns)} laps")
     scored.write_text(json.dumps(scores))  # first: whoever finds the turns finds these
     growing = path.with_suffix(".growing")
     growing.write_text("\n".join(json.dumps(asdict(turn)) for turn in turns))
