@@ -97,6 +97,7 @@ def toys(monkeypatch):
     monkeypatch.chdir(Path(__file__).parents[2])
 
 
+@pytest.mark.timeout(600)
 def test_two_processes_train_as_one_does_and_leave_one_checkpoint_of_each_stage(toys, trained, resources, tmp_path):
     one = {"epochs": 4.0, "lr": 1e-2, "max_turns": 48}
     result, log = trained("in_process", batch=16, **one)
