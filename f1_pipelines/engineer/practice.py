@@ -95,12 +95,13 @@ class Practice:
         gains = [self.gains(one, few) for one, few in zip(kept, ends, strict=True)]
         scores = [np.array([end["score"] for end in few]) for few in ends]
         flat = [(call, ids) for one in kept for call, ids in zip(one.calls, one.ids, strict=True)]
+        draws = np.concatenate([one.draws for one in kept])
         self.numbers = {
             "score": float(np.mean([one.draws @ few / one.draws.sum() for one, few in zip(kept, scores, strict=True)])),
             "dead_moments": dead, "moments": len(kept),
             "spread": float(np.mean([np.ptp(few) for few in scores])),
-            "parse_failures": float(np.mean([not _parses(call) for call, _ in flat])),
-            "clipped": float(np.mean([len(ids) >= self._longest for _, ids in flat])),
+            "parse_failures": float(np.average([not _parses(call) for call, _ in flat], weights=draws)),
+            "clipped": float(np.average([len(ids) >= self._longest for _, ids in flat], weights=draws)),
             "rollout_s": time.process_time() - started, "simulator_s": simulated,
         }
         prompt_ids = [self._rendering.prompt_ids(one.moment.seen.text) for one in kept for _ in one.calls]

@@ -100,6 +100,18 @@ def test_draws_are_what_one_prompt_at_a_time_would_say(toy):
     assert any(len({tuple(ids) for ids in few}) > 1 for few in warm)
 
 
+def test_answers_are_those_of_transformers(pupil_folder):
+    engineer = load_engineer(pupil_folder)
+    tokenizer = engineer.rendering.tokenizer
+    prompts = [engineer.rendering.prompt_ids(moment.seen.text) for moment in moments_of([RULED], stays)[0]]
+    ours = engineer.completions(prompts)
+    assert len({len(ids) for ids in ours}) > 1, "some end before others"
+    for prompt, ids in zip(prompts, ours, strict=True):
+        whole = engineer.model.generate(torch.tensor([prompt]), do_sample=False, max_new_tokens=24,
+                                        pad_token_id=tokenizer.pad_token_id, eos_token_id=tokenizer.eos_token_id)
+        assert whole[0, len(prompt):].tolist() == ids
+
+
 def test_trl_is_given_each_call_once_with_the_weight_of_its_draws(toy_profile, pupil_folder):
     engineer, told = load_engineer(pupil_folder), toy_profile.grpo
     trainer = SimpleNamespace(model=engineer.model, state=SimpleNamespace(global_step=0),
