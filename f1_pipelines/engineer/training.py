@@ -203,7 +203,7 @@ def _sft(job: Job, profile: Profile, scenes: Scenes, listener: Listener, crew: P
     before = save_engineer(model, rendering, engineers, _meta(
         job, profile, scenes, stage="untrained", parent=None, n_turns=0, n_parameters=size)
     ) if crew.is_main_process else None
-    model = with_adapter(model.to(job.device), profile)
+    model = with_adapter(model.to(job.device), profile, job.seed)
     curve = train_sft(model, rendering, examples, profile, job.seed, Path(job.work) / "steps", job.device, listener)
     for number in range(1, profile.sft.rounds + 1):
         engineer = Engineer(model, rendering, profile.max_new_tokens, profile.generation_batch)
@@ -230,7 +230,7 @@ def _grpo(job: Job, profile: Profile, scenes: Scenes, listener: Listener, crew: 
     from f1_pipelines.engineer.weights import published, with_adapter
 
     parent, start = read_checkpoint(Path(job.parent)), load_engineer(Path(job.parent), job.device)
-    model = with_adapter(start.model, profile)
+    model = with_adapter(start.model, profile, job.seed)
     steps = Path(job.work) / "steps"
     if not crew.is_main_process:  # all hold the same weights: one examines, chooses and keeps them
         train_grpo(model, start.rendering, scenes, profile, job.seed, steps, job.device)

@@ -49,12 +49,17 @@ class NotAlike(RuntimeError):
     """A merged model answers otherwise than its adapter did."""
 
 
-def with_adapter(model: PreTrainedModel, profile: Profile) -> PreTrainedModel:
-    """The model with a fresh LoRA adapter, if the profile has one; so it answers as before until it is trained."""
+def with_adapter(model: PreTrainedModel, profile: Profile, seed: int) -> PreTrainedModel:
+    """The model with a fresh LoRA adapter, if the profile has one; so it answers as before until it is trained.
+
+    The seed draws the adapter's first weights.
+    """
     if profile.lora is None:
         return model
+    import torch
     from peft import LoraConfig, get_peft_model
 
+    torch.manual_seed(seed)
     with warnings.catch_warnings():
         # 2026-11: peft 0.21 asks transformers 5.24 for an option by its old name.
         warnings.filterwarnings("ignore", "`is_gradient_checkpointing` is deprecated", FutureWarning)

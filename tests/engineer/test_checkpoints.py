@@ -77,7 +77,10 @@ def test_a_hub_profile_loads_a_local_model_of_its_architecture(folder, tmp_path,
     model, rendering = first_model(profile, [], 0, tmp_path, folder)
     assert model.config.model_type == "qwen3"
     assert rendering.system
-    wrapped = with_adapter(model, profile)
+    wrapped = with_adapter(model, profile, 0)
+    first = [one.clone() for name, one in wrapped.named_parameters() if "lora_A" in name]
+    again = with_adapter(first_model(profile, [], 0, tmp_path, folder)[0], profile, 0)
+    assert all(map(torch.equal, first, [one for name, one in again.named_parameters() if "lora_A" in name]))
     trainable = [name for name, one in wrapped.named_parameters() if one.requires_grad]
     assert trainable
     assert all("lora" in name for name in trainable)
@@ -93,7 +96,7 @@ def test_a_hub_profile_loads_a_local_model_of_its_architecture(folder, tmp_path,
 def test_an_adapter_that_merges_into_something_else_is_not_published(folder, tmp_path, examples, monkeypatch):
     profile = replace(profile_of("qwen3-0.6b"), max_new_tokens=4, lora=Lora(2, 2))
     model, rendering = first_model(profile, [], 0, tmp_path, folder)
-    wrapped = with_adapter(model, profile)
+    wrapped = with_adapter(model, profile, 0)
     other = fresh_model(rendering.tokenizer, TOY, 5)
     monkeypatch.setattr(wrapped, "merge_and_unload", lambda: other)
     with pytest.raises(NotAlike, match="answers changed when the adapter was merged"):
