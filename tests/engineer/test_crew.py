@@ -28,8 +28,10 @@ def test_processes_share_the_races_and_the_moments_of_a_step(toy_profile, pupil_
     def played(share: slice, processes: int) -> tuple[list, int]:
         asked.clear()
         told = _share(replace(toy_profile.grpo, races=3), processes)
-        moments, samples, _ = Practice(engineer.rendering, Noted(), told, 0, 12, 8, share)._tried(engineer, 0)
-        return list(asked), sum(map(len, samples))
+        trainer = SimpleNamespace(model=engineer.model, state=SimpleNamespace(global_step=0),
+                                  accelerator=SimpleNamespace(unwrap_model=lambda model: model))
+        given = Practice(engineer.rendering, Noted(), told, 0, 12, 8, share)([], trainer)
+        return list(asked), len(given["gain"])
 
     whole, n_samples = played(slice(None), 1)
     first, second = played(slice(0, None, 2), 2), played(slice(1, None, 2), 2)
