@@ -54,6 +54,10 @@ class SftSettings:
     weight_decay: float = 0.01
     max_turns: int | None = None  # of the dataset, at random; None takes all
 
+    def taken(self, turns: int) -> int:
+        """How many of so many turns are learnt from."""
+        return turns if self.max_turns is None else min(turns, self.max_turns)
+
 
 @dataclass(frozen=True)
 class GrpoSettings:

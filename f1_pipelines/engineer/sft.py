@@ -60,9 +60,8 @@ def train_sft(model: PreTrainedModel, rendering: Rendering, examples: Sequence[E
     from f1_pipelines.engineer.completions import CompletionTrainer, left_padded
 
     told = profile.sft
-    if told.max_turns is not None and len(examples) > told.max_turns:
-        chosen = np.random.default_rng(seed).permutation(len(examples))[:told.max_turns]
-        examples = [examples[k] for k in sorted(chosen)]
+    chosen = np.random.default_rng(seed).permutation(len(examples))[:told.taken(len(examples))]
+    examples = [examples[k] for k in sorted(chosen)]
     rows = [rendering.example(example.prompt, example.completion) for example in examples]
     curve = Curve()
     config = SFTConfig(

@@ -218,9 +218,10 @@ def _sft(job: Job, profile: Profile, scenes: Scenes, listener: Listener, crew: P
     if before is None:
         return None
     model = published(model, profile, rendering, [example.prompt for example in examples])
+    learnt = profile.sft.taken(len(examples))
     stored = save_engineer(model, rendering, engineers, _meta(
-        job, profile, scenes, stage="sft", parent=before.id, n_turns=len(examples), n_parameters=size))
-    return stored, before.id, curve, len(examples)
+        job, profile, scenes, stage="sft", parent=before.id, n_turns=learnt, n_parameters=size))
+    return stored, before.id, curve, learnt
 
 
 def _grpo(job: Job, profile: Profile, scenes: Scenes, listener: Listener, crew: PartialState) -> _Found | None:

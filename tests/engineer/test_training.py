@@ -152,7 +152,8 @@ def _job(tmp_path: Path, stage: str, turns: Path, **more: object) -> Job:
 def test_jobs_end_in_checkpoints_with_their_lineage(toy_tiny, examples, tmp_path):
     turns = tmp_path / "turns.jsonl"
     turns.write_text("\n".join(json.dumps(asdict(example)) for example in examples))
-    first = training.run(_job(tmp_path, "sft", turns), Listener())
+    first = training.run(replace(_job(tmp_path, "sft", turns), settings={"max_turns": 30, "rounds": 0}), Listener())
+    assert first.n_turns == 30 < len(examples)
     engineers = tmp_path / "engineers"
     assert read_checkpoint(engineers / first.checkpoint).meta["parent"] == first.untrained
     assert read_checkpoint(engineers / first.untrained).meta["stage"] == "untrained"

@@ -133,6 +133,8 @@ def driver() -> Iterator[webdriver.Chrome]:
 @pytest.fixture
 def window(server, driver) -> Iterator[Window]:
     window = Window(driver, server)
+    driver.get("about:blank")  # a page of a server that has ended goes on complaining
+    window.errors()
     yield window
     assert window.errors() == []
 
