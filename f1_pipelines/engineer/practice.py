@@ -12,6 +12,7 @@ Notable choices:
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -110,13 +111,13 @@ class Practice:
         return {"prompt_ids": prompt_ids + [prompt_ids[-1]] * room, "logprobs": None,
                 "completion_ids": completion_ids + [completion_ids[-1]] * room, "gain": gain + [0.0] * room}
 
-    def tried(self, engineer: Engineer, step: int, count: int) -> tuple[list[Tried], float]:
+    def tried(self, engineer: Engineer, step: int, count: int | None = None) -> tuple[list[Tried], float]:
         """Calls drawn at moments of the step's races.
 
         Args:
             engineer: The policy.
             step: Of the practice.
-            count: Moments looked at.
+            count: Moments looked at; None for every lap.
 
         Returns:
             The moments at which calls differ, and the share of those looked at where they do not. If they differ
@@ -159,8 +160,9 @@ class Practice:
         return added
 
     def _distinct(self, moment: Moment, drawn: Sequence[Sequence[int]]) -> Tried:
-        ids, draws = np.unique(np.array([tuple(one) for one in drawn] + [None], dtype=object)[:-1], return_counts=True)
-        return Tried(moment, [list(one) for one in ids], [self._rendering.command(list(one)) for one in ids], draws)
+        draws = sorted(Counter(map(tuple, drawn)).items())
+        return Tried(moment, [list(ids) for ids, _ in draws], [self._rendering.command(ids) for ids, _ in draws],
+                     np.array([often for _, often in draws]))
 
 
 def _used_two(scenario: Scenario, end: Mapping[str, Any]) -> bool:

@@ -45,7 +45,7 @@ def rejection_round(model: PreTrainedModel, rendering: Rendering, scenes: Scenes
     engineer = Engineer(model, rendering, profile.max_new_tokens, profile.generation_batch)
     practice = Practice(rendering, scenes, replace(profile.grpo, races=RACES), seed, profile.max_new_tokens,
                         profile.generation_batch)
-    tried, _ = practice.tried(engineer, FIRST_STEP + number, RACES * 100)
+    tried, _ = practice.tried(engineer, FIRST_STEP + number)
     ends, _ = practice.raced(engineer, tried)
     best = [_best(one, np.array([end["score"] for end in few])) for one, few in zip(tried, ends, strict=True)]
     bettered = sum(call != one.moment.called for one, call in zip(tried, best, strict=True))
