@@ -27,6 +27,7 @@ from f1_pipelines.engineer.watching import Watch
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
+    from trl import GRPOConfig
 
     from f1_pipelines.engineer.rendering import Rendering
 
@@ -60,11 +61,10 @@ def train_grpo(model: PreTrainedModel, rendering: Rendering, scenes: Scenes, pro
     import torch
     from datasets import Dataset
     from transformers import PrinterCallback, TrainerCallback
-    from trl import GRPOConfig, GRPOTrainer
+    from trl import GRPOTrainer
 
     crew, curve = crew_on(device), Curve()
     told = _share(profile.grpo, crew.num_processes)
-    here = told.states * told.samples
     practice = Practice(rendering, scenes, told, seed, profile.max_new_tokens, profile.generation_batch,
                         slice(crew.process_index, None, crew.num_processes))
     probes = _Probes(rendering, scenes, seed)
@@ -95,20 +95,12 @@ def train_grpo(model: PreTrainedModel, rendering: Rendering, scenes: Scenes, pro
                     if logs and logs.get(name) is not None and sign * (logs[name] - limit) > 0:
                         listener.warn(f"step {state.global_step}: {name} {logs[name]:.3g}, {where} {limit}")
 
-    config = GRPOConfig(
-        output_dir=str(folder), max_steps=told.steps, num_generations=here * crew.num_processes,
-        learning_rate=told.lr, per_device_train_batch_size=min(told.batch, here),
-        gradient_accumulation_steps=max(here // told.batch, 1), lr_scheduler_type="constant_with_warmup",
-        warmup_steps=5, temperature=told.temperature, beta=told.beta, loss_type="dr_grpo", scale_rewards="none",
-        entropy_coef=told.entropy, max_completion_length=profile.max_new_tokens, max_grad_norm=1.0, adam_beta2=0.98,
-        use_cpu=device == "cpu", bf16=profile.bf16, seed=seed, data_seed=seed, logging_steps=1,
-        save_strategy="steps", save_steps=SAVED_EVERY, save_total_limit=1, report_to="none", disable_tqdm=True,
-        dataloader_pin_memory=False, top_k=0, top_p=1.0, ddp_find_unused_parameters=False,
-        **activation_checkpointing(device != "cpu"))
+    config = _config(profile, told, seed, folder, device, crew.num_processes)
     on_one_device(config, device)
     if crew.is_main_process:
         probes.remember(model)
-    for number in range(1, told.rejection_rounds + 1 if last_checkpoint(folder) is None else 1):
+    rounds = told.rejection_rounds if last_checkpoint(folder) is None else 0  # a run that is gone on with had them
+    for number in range(1, rounds + 1):
         rejection_round(model, rendering, scenes, profile, seed, number, folder / f"rejection-{number}", device,
                         listener)
     with warnings.catch_warnings():
@@ -125,6 +117,23 @@ def train_grpo(model: PreTrainedModel, rendering: Rendering, scenes: Scenes, pro
         raise TrainingFailed(f"in {np.mean(dead):.0%} of the moments all calls were alike, so there was nothing to "
                              "learn from; raise the temperature or take an earlier SFT checkpoint")
     return curve
+
+
+def _config(profile: Profile, told: GrpoSettings, seed: int, folder: Path, device: str, processes: int) -> GRPOConfig:
+    """trl's settings. `told` is the share of one process; a step is one group of calls, centred moment by moment."""
+    from trl import GRPOConfig
+
+    here = told.states * told.samples
+    return GRPOConfig(
+        output_dir=str(folder), max_steps=told.steps, num_generations=here * processes,
+        learning_rate=told.lr, per_device_train_batch_size=min(told.batch, here),
+        gradient_accumulation_steps=max(here // told.batch, 1), lr_scheduler_type="constant_with_warmup",
+        warmup_steps=5, temperature=told.temperature, beta=told.beta, loss_type="dr_grpo", scale_rewards="none",
+        entropy_coef=told.entropy, max_completion_length=profile.max_new_tokens, max_grad_norm=1.0, adam_beta2=0.98,
+        use_cpu=device == "cpu", bf16=profile.bf16, seed=seed, data_seed=seed, logging_steps=1,
+        save_strategy="steps", save_steps=SAVED_EVERY, save_total_limit=1, report_to="none", disable_tqdm=True,
+        dataloader_pin_memory=False, top_k=0, top_p=1.0, ddp_find_unused_parameters=False,
+        **activation_checkpointing(device != "cpu"))
 
 
 def _share(told: GrpoSettings, processes: int) -> GrpoSettings:
