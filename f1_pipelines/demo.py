@@ -23,12 +23,11 @@ from f1_pipelines.tables.race import RESULTS
 _TABLE = PROJECT_ROOT / "warehouse" / "queries" / "ranking_table.sql"
 _LEADERBOARD = PROJECT_ROOT / "warehouse" / "queries" / "leaderboard.sql"
 Sizes = dict[str, dict[str, Any]]
-FLOW = ("practice_results", "qualifying_results", "race_results", "race_laps", "ranking_features",
-        "listnet_temperature", "pretrained_ranker", "ewc_ranker", "race_predictions", "ranking_evaluation",
-        "circuit_fits", "simulator_validation")
+FACTS = ("practice_results", "qualifying_results", "race_results", "race_laps", "ranking_features", "circuit_fits")
+RANKER = ("listnet_temperature", "pretrained_ranker", "ewc_ranker", "race_predictions", "ranking_evaluation",
+          "simulator_validation")
 
-
-# The race engineer as two cores train and examine it in a quarter of an hour; assets alone take more held-out races.
+# The race engineer as two cores train and examine it in ten minutes; assets alone take more held-out races.
 DEMO_SIZE: Sizes = {"scripted_races": {"seeds": 40, "unseen_circuits": 8, "workers": 1},
                     "strategy_evaluation": {"seeds": 30, "unseen_circuits": 8, "hint_races": 10}}
 # Enough to see that everything runs, not to learn anything.
@@ -43,8 +42,8 @@ SIZES = {"demo": DEMO_SIZE, "toy": TOY_SIZE, "none": None}
 
 
 def run(engineer: str = "demo") -> None:
-    """Materialize the flow for what the source has, print the evaluation and the next prediction, train a race engineer
-    and print its leaderboard, say what to open.
+    """Materialize the flow for what the source has, the race engineer beside the ranker, print evaluation, next
+    prediction and leaderboard, say what to open.
 
     Args:
         engineer: How much of the race engineer, a key of `SIZES`.
@@ -52,24 +51,31 @@ def run(engineer: str = "demo") -> None:
     Raises:
         click.ClickException: A step failed; Dagster has printed which and why.
     """
-    told = settings()
+    told, sizes = settings(), SIZES[engineer]
     source = told.f1_source + (f" ({told.f1_f1db_path})" if told.f1_f1db_path else "")
     click.echo(f"Race weekends from {source} into {told.f1_warehouse}\n")
     start = time.monotonic()
     weekends = _weekends(told)
     materialize("race_calendar", f"{weekends[0].key}...{weekends[-1].key}")
     first, upcoming = span(_source(told), _weekends(told))  # asked again: the calendar may have told new weekends
-    materialize(",".join(FLOW), f"{first}...{upcoming}")
+    materialize(",".join(FACTS), f"{first}...{upcoming}")
+    with ThreadPoolExecutor(1) as beside:  # the ranker, then the policies that do not learn: a core's work
+        waited_for = [beside.submit(materialize, ",".join(RANKER), f"{first}...{upcoming}")]
+        if sizes is not None:
+            click.echo("\nA race engineer, from nothing: imitation of the expert, then practice in the simulator\n")
+            materialize("sft_dataset", sizes=sizes)
+            waited_for.append(beside.submit(materialize, "scripted_races", sizes=sizes))
+            materialize("sft_engineer,grpo_engineer", sizes=sizes)
+        for one in waited_for:
+            one.result()
+    if sizes is not None:
+        materialize("strategy_evaluation,race_story,training_evidence", sizes=sizes)
     click.echo(f"\nMaterialized in {time.monotonic() - start:.0f} s.\n")
     _f1("query", "--file", str(_TABLE))
     click.echo("")
     _f1("predict", upcoming)
-    sizes = SIZES[engineer]
     if sizes is not None:
-        click.echo("\nA race engineer, from nothing: imitation of the expert, then practice in the simulator\n")
-        start = time.monotonic()
-        _train_engineer(sizes)
-        click.echo(f"\nTrained and examined in {time.monotonic() - start:.0f} s.\n")
+        click.echo("")
         _f1("query", "--file", str(_LEADERBOARD))
     # What was given on the command line must be given again, or another warehouse answers.
     given = "".join(f"{name}={os.environ[name]} " for name in ("F1_SOURCE", "F1_F1DB_PATH", "F1_WAREHOUSE")
@@ -111,16 +117,6 @@ def _source(told: Settings) -> RaceDataSource:
         told.f1_source, lambda: datetime.now(UTC), f1db_path=told.f1_f1db_path, f1db_url=told.f1_f1db_url,
         f1db_folder=told.f1_warehouse.with_name("f1db"), fastf1_cache=told.f1_fastf1_cache,
         calendar_path=told.calendar_path)
-
-
-def _train_engineer(sizes: Sizes) -> None:
-    """Turns of the expert on all cores; then training on one core beside the policies that do not learn on another."""
-    materialize("sft_dataset", sizes=sizes)
-    with ThreadPoolExecutor(1) as beside:
-        scripted = beside.submit(materialize, "scripted_races", sizes=sizes)
-        materialize("sft_engineer,grpo_engineer", sizes=sizes)
-        scripted.result()
-    materialize("strategy_evaluation,race_story,training_evidence", sizes=sizes)
 
 
 def materialize(selection: str, partitions: str | None = None, sizes: Sizes | None = None) -> None:

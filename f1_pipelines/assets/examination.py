@@ -1,6 +1,8 @@
 """How good engineers are: the examination on held-out races, the leaderboard, and what went wrong."""
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
@@ -88,17 +90,19 @@ def strategy_evaluation(context: dg.AssetExecutionContext, config: ExaminationCo
     Engineers generate in lockstep, greedy, no fallback: each output is kept as it came in `strategy.decisions`. Means
     with 95 % intervals, paired differences, the share of the gap to the expert that is closed, regret to the oracle.
     """
+    from f1_pipelines.engineer.checkpoints import load_engineer
     from f1_pipelines.engineer.examination import engineer_races, held_out
     from f1_pipelines.engineer.leaderboard import leaderboard
 
     device, profile = compute.resolve(), engineers.chosen
     compute.require(profile.min_free_gib, f"profile {profile.name}", device)
+    load = partial(load_engineer, device=device, bf16=compute.precision_on(device, profile.bf16) == "bfloat16")
     keys = held_out(config.seeds, config.unseen_circuits)
     with warehouse.read() as connection:
         scenes = scenes_of(connection)
         oracle = _oracle(connection, keys, scenes)
         stored = lineage(connection, engineers.profile)
-    sittings = _sittings(context, config, keys, scenes, stored, engineers, device, warehouse, clock)
+    sittings = _sittings(context, config, keys, scenes, stored, engineers, load, warehouse, clock)
     results = [one for few in engineer_races(scenes, sittings, oracle, config.workers or os.cpu_count() or 1)
                for one in few]
     rows = _rows(results, scenes, clock)
@@ -146,16 +150,15 @@ def _oracle(connection: duckdb.DuckDBPyConnection, keys: Sequence["RaceKey"],
 
 
 def _sittings(context: dg.AssetExecutionContext, config: ExaminationConfig, keys: Sequence["RaceKey"],
-              scenes: "Scenes", stored: pd.DataFrame, engineers: Engineers, device: str,
+              scenes: "Scenes", stored: pd.DataFrame, engineers: Engineers, load: Callable[[Path], "Engineer"],
               warehouse: Warehouse, clock: Clock) -> Mapping["RaceKey", list[Any]]:
     """What each engineer called in each race."""
-    from f1_pipelines.engineer.checkpoints import load_engineer
     from f1_pipelines.engineer.examination import sit
 
     sittings: dict[RaceKey, list[Any]] = {key: [] for key in keys}
     best, hints = "grpo" if (stored["stage"] == "grpo").any() else "sft", {}
     for row in stored.itertuples():
-        engineer = load_engineer(engineers.folder / row.path, device)
+        engineer = load(engineers.folder / row.path)
         variants = ["plain"]
         if row.stage == "sft" and config.hint_races:
             hints = _hints(context, config, keys, scenes, engineer, row.checkpoint, warehouse, clock)

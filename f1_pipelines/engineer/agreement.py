@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from f1_pipelines.engineer.rendering import Rendering
+from f1_pipelines.sim.environment.prompt import opening_of
 
 if TYPE_CHECKING:
     from f1_pipelines.engineer.sft import Example
@@ -37,7 +38,7 @@ def disagreements(rendering: Rendering, examples: Sequence[Example]) -> list[str
                 (labels[:len(before)] == [IGNORED] * len(before), "something of the prompt is learnt"),
                 (rendering.command(learnt) == example.completion, "labels do not decode to the command"),
                 (example.prompt in text, "the observation is changed"),
-                (len(example.prompt.splitlines()) > 2, "the scenario's briefing is missing"),
+                (". " in opening_of(example.prompt), "the scenario's briefing is missing"),
                 ("<think>" not in text.replace(THINKING, ""), "thinking is on")):
             if not holds:
                 found.append(f"turn {k}: {why}")

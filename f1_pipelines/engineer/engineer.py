@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from f1_pipelines.engineer.generation import answers
+from f1_pipelines.engineer.reading import Openings
 from f1_pipelines.engineer.rendering import Rendering
 
 if TYPE_CHECKING:
@@ -24,27 +25,26 @@ class Engineer:
         """
         self.model, self.rendering = model, rendering
         self._longest, self._batch = max_new_tokens, batch
+        self._openings = Openings(model, rendering, batch)
 
     def commands(self, observations: Sequence[str], temperature: float = 0.0) -> list[str]:
         """What it calls for each, raw. Greedy at temperature 0, else drawn with torch's generator."""
-        return [self.rendering.command(ids) for ids in self.completions(
-            [self.rendering.prompt_ids(text) for text in observations], temperature)]
+        return [self.rendering.command(ids) for [ids] in self.draws(observations, 1, temperature)]
 
-    def completions(self, prompts: Sequence[Sequence[int]], temperature: float = 0.0) -> list[list[int]]:
-        """Token ids generated after each prompt, the end of the turn included where it came."""
-        return [ids for [ids] in self.draws(prompts, 1, temperature)]
-
-    def draws(self, prompts: Sequence[Sequence[int]], count: int, temperature: float) -> list[list[list[int]]]:
-        """Token ids of so many answers to each prompt, which is read once."""
-        tokenizer = self.rendering.tokenizer
-        order, few = sorted(range(len(prompts)), key=lambda k: len(prompts[k])), max(self._batch // count, 1)
+    def draws(self, observations: Sequence[str], count: int, temperature: float) -> list[list[list[int]]]:
+        """Token ids of so many answers to each, the end of the turn included where it came."""
+        tokenizer, few = self.rendering.tokenizer, max(self._batch // count, 1)
+        prompts = [self.rendering.prompt_ids(text) for text in observations]
         found: list[list[list[int]]] = [[]] * len(prompts)
         was_training = self.model.training
         self.model.eval()
+        openings = self._openings.of(observations)
+        rest = [len(prompt) - opening.shared(prompt) for opening, prompt in zip(openings, prompts, strict=True)]
+        order = sorted(range(len(prompts)), key=lambda k: rest[k])
         for first in range(0, len(order), few):
             at = order[first:first + few]
             drawn = answers(self.model, [prompts[k] for k in at], tokenizer.pad_token_id, tokenizer.eos_token_id,
-                            self._longest, temperature, count)
+                            self._longest, temperature, count, [openings[k] for k in at])
             for row, k in enumerate(at):
                 found[k] = drawn[row * count:(row + 1) * count]
         self.model.train(was_training)

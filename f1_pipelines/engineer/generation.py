@@ -2,12 +2,15 @@
 
 transformers' own `generate` keeps every row in the batch until the longest answer is done, and copies what it remembers
 of all of them at each token. Here a row leaves with its last token: most commands are three tokens long and a few are
-twenty, so most of that work is saved (benchmarks.engineer_bench). The tokens are the same, which a test holds.
+twenty, so most of that work is saved (benchmarks.engineer_bench). What a race's prompts begin with is read once
+(`reading`). The tokens are the same, which a test holds.
 """
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
+
+from f1_pipelines.engineer.reading import NOTHING, Opening, read
 
 if TYPE_CHECKING:
     import torch
@@ -15,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def answers(model: PreTrainedModel, prompts: Sequence[Sequence[int]], pad: int, end: int, longest: int,
-            temperature: float = 0.0, count: int = 1) -> list[list[int]]:
+            temperature: float = 0.0, count: int = 1, openings: Sequence[Opening] | None = None) -> list[list[int]]:
     """Token ids that a causal model puts after each prompt, its end token included where it came.
 
     Args:
@@ -26,20 +29,17 @@ def answers(model: PreTrainedModel, prompts: Sequence[Sequence[int]], pad: int, 
         longest: Tokens of an answer; a longer one is cut.
         temperature: 0 takes the likeliest token, else tokens are drawn with torch's generator.
         count: Answers to each prompt, side by side; the prompt is read once for all of them.
+        openings: What the model has read of each prompt before.
     """
     import torch
 
-    width = max(map(len, prompts))
-    ids = torch.tensor([[pad] * (width - len(prompt)) + list(prompt) for prompt in prompts], device=model.device)
-    seen = torch.tensor([[0] * (width - len(prompt)) + [1] * len(prompt) for prompt in prompts], device=model.device)
     found: list[list[int]] = [[] for _ in range(len(prompts) * count)]
     with torch.inference_mode():
-        places = (seen.cumsum(dim=1) - 1).clamp(min=0)
-        read = model(input_ids=ids, attention_mask=seen, position_ids=places, use_cache=True, logits_to_keep=1)
-        memory, logits = read.cache, read.logits[:, -1].repeat_interleave(count, dim=0)
+        told = read(model, prompts, openings or [NOTHING] * len(prompts), pad)
+        memory = told.memory
         if count > 1:
             memory.batch_repeat_interleave(count)
-        seen, place = (one.repeat_interleave(count, dim=0) for one in (seen, places[:, -1:] + 1))
+        seen, place, logits = (one.repeat_interleave(count, dim=0) for one in (told.seen, told.place, told.logits))
         rows = torch.arange(len(found), device=model.device)
         for last in range(longest):
             tokens = _picked(logits, temperature)

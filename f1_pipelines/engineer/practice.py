@@ -131,8 +131,7 @@ class Practice:
             scenarios = with_copies(scenarios, lambda texts: engineer.commands(texts, told.copies))
         laps = [moment for race in moments_of(scenarios, engineer.commands) for moment in race]
         chosen = [laps[k] for k in rng.permutation(len(laps))[:count]]
-        drawn = engineer.draws([self._rendering.prompt_ids(moment.seen.text) for moment in chosen], told.samples,
-                               told.temperature)
+        drawn = engineer.draws([moment.seen.text for moment in chosen], told.samples, told.temperature)
         found = [self._distinct(moment, few) for moment, few in zip(chosen, drawn, strict=True)]
         differ = [one for one in found if len(one.calls) > 1]
         return differ or found[:1], 1.0 - len(differ) / len(found)

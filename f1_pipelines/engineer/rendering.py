@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from f1_pipelines.sim.environment.commands import usage
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 SYSTEM = ("You are the race engineer of car \"We\". Each lap you answer with exactly one command, nothing else. "
           "Commands:\n" + usage())
+_OBSERVATION = "<observation>"
 
 
 @dataclass(frozen=True)
@@ -37,8 +39,16 @@ class Rendering:
 
     def prompt(self, observation: str) -> str:
         """All that stands before the command."""
-        return self.tokenizer.apply_chat_template(
-            self.messages(observation), tokenize=False, add_generation_prompt=True, enable_thinking=False)
+        before, after = self._frame
+        return before + observation + after
+
+    @cached_property
+    def _frame(self) -> tuple[str, str]:
+        """What the chat template puts before an observation and after it; a blocking check holds every turn to it."""
+        before, after = self.tokenizer.apply_chat_template(
+            self.messages(_OBSERVATION), tokenize=False, add_generation_prompt=True,
+            enable_thinking=False).split(_OBSERVATION)
+        return before, after
 
     def prompt_ids(self, observation: str) -> list[int]:
         """Token ids of `prompt`."""

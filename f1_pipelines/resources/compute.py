@@ -19,8 +19,9 @@ class Compute(dg.ConfigurableResource):
     device: str = Field("auto", pattern=r"^(auto|cpu|cuda(:\d+)?)$",
                         description="cpu, cuda, cuda:1, or auto: CUDA where there is one, else the CPU.")
     precision: str = Field("auto", pattern=r"^(auto|float32|bfloat16)$",
-                           description="In which language models compute while they train; weights stay float32. auto "
-                                       "is bfloat16 on CUDA where the profile asks for it.")
+                           description="In which language models compute while they train, weights staying float32; "
+                                       "and in which they are examined. auto is bfloat16 on CUDA where the profile "
+                                       "asks for it.")
     launcher: str = Field("in_process", pattern=rf"^({LAUNCHERS})$",
                           description="How language models train: in this process, in one of their own (Dagster "
                                       "Pipes), or in those that accelerate starts.")

@@ -92,24 +92,11 @@ def test_the_easiest_family_comes_first_for_as_long_as_asked(toy_profile, pupil_
 
 def test_draws_are_what_one_prompt_at_a_time_would_say(toy):
     texts = [moment.seen.text for moment in moments_of([RULED], stays)[0][:5]]
-    prompts = [toy.rendering.prompt_ids(text) for text in texts]
-    assert len({len(ids) for ids in prompts}) > 1, "padding is at work"
-    cold = toy.draws(prompts, 3, 1e-5)
-    assert cold == [[ids] * 3 for ids in toy.completions(prompts)]
-    warm = toy.draws(prompts, 3, 1.0)
+    assert len({len(toy.rendering.prompt_ids(text)) for text in texts}) > 1, "padding is at work"
+    cold = toy.draws(texts, 3, 1e-5)
+    assert cold == [ids * 3 for ids in toy.draws(texts, 1, 0.0)]
+    warm = toy.draws(texts, 3, 1.0)
     assert any(len({tuple(ids) for ids in few}) > 1 for few in warm)
-
-
-def test_answers_are_those_of_transformers(pupil_folder):
-    engineer = load_engineer(pupil_folder)
-    tokenizer = engineer.rendering.tokenizer
-    prompts = [engineer.rendering.prompt_ids(moment.seen.text) for moment in moments_of([RULED], stays)[0]]
-    ours = engineer.completions(prompts)
-    assert len({len(ids) for ids in ours}) > 1, "some end before others"
-    for prompt, ids in zip(prompts, ours, strict=True):
-        whole = engineer.model.generate(torch.tensor([prompt]), do_sample=False, max_new_tokens=24,
-                                        pad_token_id=tokenizer.pad_token_id, eos_token_id=tokenizer.eos_token_id)
-        assert whole[0, len(prompt):].tolist() == ids
 
 
 def test_trl_is_given_each_call_once_with_the_weight_of_its_draws(toy_profile, pupil_folder):
@@ -129,7 +116,7 @@ def test_trl_is_given_each_call_once_with_the_weight_of_its_draws(toy_profile, p
 
 def test_neighbours_stop_when_the_copy_would_have_them_stop():
     def stops_once(texts):
-        return ["PIT_NOW hard" if " lap 3/" in text else "STAY_OUT" for text in texts]
+        return ["PIT_NOW hard" if "\nlap 3/" in text else "STAY_OUT" for text in texts]
 
     [changed] = with_copies([FREE], stops_once)
     near = [k for k in range(1, FREE.cars) if abs(FREE.grid[k] - FREE.grid[0]) == 1]

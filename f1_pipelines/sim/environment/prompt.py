@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 MAX_TOKENS = 220
 SMALL_FIELD, AROUND = 6, 4  # cars with a line each; of a larger field so many, and the leader
-PROMPT_VERSION = 2  # raised by every change of the text: a model trained on another text can not read this one
+PROMPT_VERSION = 3  # raised by every change of the text: a model trained on another text can not read this one
 _ZERO = re.compile(r"\b0\.")
 _PIECE = re.compile(r"[A-Za-z]+|\d| (?=\d)|[^\sA-Za-z\d]|\n")
 
@@ -48,9 +48,9 @@ def briefing_of(scenario: Scenario) -> str:
 def text_of(o: Observation) -> str:
     """Observation as text.
 
-    At most 220 tokens; the field is one line a car, the leader first: number, gap to us (on the grid: pace in
-    practice), tyre and its age, x stops made. Of a full grid the leader and the cars around us are shown, the others
-    counted.
+    At most 220 tokens. What stands through a race comes first (`opening_of`). The field is one line a car, the leader
+    first: number, gap to us (on the grid: pace in practice), tyre and its age, x stops made. Of a full grid the leader
+    and the cars around us are shown, the others counted.
     """
     water = short((f"wet {o.wetness:.2f}" if o.wetness > 0 else "dry") + (f", rain {o.rain:.2f}" if o.rain > 0 else ""))
     temp = "" if abs(o.tyre_temp_c) <= 10 else f", tyres {o.tyre_temp_c:+.0f}C"
@@ -61,7 +61,7 @@ def text_of(o: Observation) -> str:
     # Sums that everybody can do, done: laps to go, and what is left of the usual life of our set.
     sums = "" if o.weekend else f", {o.laps - o.lap + 1} to go"
     sums += f", set good for {o.set_left_laps:.0f}" if o.set_left_laps is not None else ""
-    lines = [f"{o.family} {o.circuit} lap {o.lap}/{o.laps} {status}, {water}{track}", o.briefing,
+    lines = [f"{o.family} {o.circuit}. {o.briefing}", f"lap {o.lap}/{o.laps} {status}, {water}{track}",
              f"We {o.number} P{o.position}{sums}, {manner}{temp}{used}"]
     shown = shown_cars(o)
     lines += [_line_of(car, o) for car in shown]
@@ -74,6 +74,11 @@ def text_of(o: Observation) -> str:
     if token_bound(text) > MAX_TOKENS:
         text = text.replace(sums, "", 1)
     return _with_notes(text, o.notes)
+
+
+def opening_of(text: str) -> str:
+    """The part of an observation's text that is the same in every lap of its race."""
+    return text[:text.find("\n") + 1]
 
 
 def token_bound(text: str) -> float:

@@ -1,0 +1,148 @@
+"""Reading prompts, and once only what stands through a race.
+
+The commands that are explained begin every prompt of a model, the briefing every prompt of a race. The keys and values
+that the model makes of such an opening are kept and put before the rest of each lap's prompt, so that a lap costs the
+tokens that are new in it. What is said then is what the whole prompt would say, which a test holds.
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from f1_pipelines.sim.environment.prompt import opening_of
+
+if TYPE_CHECKING:
+    import torch
+    from transformers import DynamicCache, PreTrainedModel
+
+    from f1_pipelines.engineer.rendering import Rendering
+
+ROOM = 1 << 30  # bytes that a model's openings may take
+
+
+@dataclass(frozen=True)
+class Opening:
+    """The first tokens of prompts, and what a model makes of them.
+
+    Attributes:
+        ids: The tokens.
+        made: (tokens, 2 x layers, heads, head size) keys and values, layer by layer; None of no tokens.
+    """
+
+    ids: Sequence[int] = ()
+    made: torch.Tensor | None = None
+
+    def shared(self, prompt: Sequence[int]) -> int:
+        """How many tokens the prompt begins with. Its last one is read in any case: the answer follows from it."""
+        most = min(len(self.ids), len(prompt) - 1)
+        return next((k for k in range(most) if self.ids[k] != prompt[k]), most)
+
+
+NOTHING = Opening()
+
+
+@dataclass
+class Read:
+    """Prompts that were read.
+
+    Attributes:
+        memory: Keys and values of all tokens.
+        seen: (prompts, tokens) 1 where there is a token, 0 where a shorter prompt was padded.
+        place: (prompts, 1) place of the token that comes next.
+        logits: (prompts, vocabulary) of that token.
+    """
+
+    memory: DynamicCache
+    seen: torch.Tensor
+    place: torch.Tensor
+    logits: torch.Tensor
+
+
+def read(model: PreTrainedModel, prompts: Sequence[Sequence[int]], openings: Sequence[Opening], pad: int) -> Read:
+    """What a causal model makes of prompts.
+
+    Args:
+        model: In evaluation mode, on any device.
+        prompts: Token ids of each.
+        openings: What is known of each, of the same model; `NOTHING` will do.
+        pad: Id of a token to pad with; it is never looked at.
+    """
+    import torch
+
+    known = [opening.shared(prompt) for opening, prompt in zip(openings, prompts, strict=True)]
+    rest = [list(prompt[k:]) for prompt, k in zip(prompts, known, strict=True)]
+    before, width = max(known), max(map(len, rest))
+    ids = torch.tensor([[pad] * (width - len(few)) + few for few in rest], device=model.device)
+    seen = torch.tensor([[0] * (before - k) + [1] * k + [0] * (width - len(few)) + [1] * len(few)
+                         for k, few in zip(known, rest, strict=True)], device=model.device)
+    places = (seen.cumsum(dim=1) - 1).clamp(min=0)[:, before:]
+    done = model(input_ids=ids, attention_mask=seen, position_ids=places, use_cache=True, logits_to_keep=1,
+                 cache=_memory(model, openings, known) if before else None)
+    return Read(done.cache, seen, places[:, -1:] + 1, done.logits[:, -1])
+
+
+class Openings:
+    """The openings that a model has read.
+
+    Those of races that are over make room for others. Where there is no room, a race's prompts begin with what all
+    prompts of the model begin with.
+    """
+
+    def __init__(self, model: PreTrainedModel, rendering: Rendering, batch: int, room: int = ROOM) -> None:
+        """
+        Args:
+            model: In evaluation mode when it reads.
+            rendering: Of its tokenizer.
+            batch: Openings read at a time.
+            room: Bytes that they may take; one batch more, at most.
+        """
+        self._model, self._rendering, self._batch, self._room = model, rendering, batch, room
+        self._kept: dict[str, Opening] = {}
+        self._weights: tuple[object, ...] = ()
+
+    def of(self, observations: Sequence[str]) -> list[Opening]:
+        """The opening of each observation's prompt."""
+        model = self._model
+        weights = (sum(one._version for one in model.parameters()), model.dtype, model.device)
+        if weights != self._weights:  # it has learnt, and what it made of them means nothing to it any more
+            self._kept, self._weights = {}, weights
+        if "" not in self._kept:
+            self._keep([""], NOTHING)
+        texts = [opening_of(observation) for observation in observations]
+        now = dict.fromkeys(["", *texts])
+        new = [text for text in now if text not in self._kept]
+        for first in range(0, len(new), self._batch):
+            if self._full():
+                self._kept = {text: one for text, one in self._kept.items() if text in now}
+            if self._full():
+                break
+            self._keep(new[first:first + self._batch], self._kept[""])
+        return [self._kept.get(text, self._kept[""]) for text in texts]
+
+    def _full(self) -> bool:
+        return sum(one.made.nbytes for one in self._kept.values() if one.made is not None) >= self._room
+
+    def _keep(self, texts: Sequence[str], known: Opening) -> None:
+        import torch
+
+        # Prompts end otherwise than those of whole observations; no more is taken from them than is alike.
+        prompts = [self._rendering.prompt_ids(text) for text in texts]
+        with torch.inference_mode():
+            found = read(self._model, prompts, [known] * len(prompts), self._rendering.tokenizer.pad_token_id)
+            made = torch.stack([one for layer in found.memory.layers for one in (layer.keys, layer.values)], dim=2)
+            for text, ids, row, seen in zip(texts, prompts, made, found.seen.bool(), strict=True):
+                self._kept[text] = Opening(ids, row[:, :, seen].permute(2, 1, 0, 3).contiguous())
+
+
+def _memory(model: PreTrainedModel, openings: Sequence[Opening], known: Sequence[int]) -> DynamicCache:
+    """The first `known` tokens of each opening, shorter ones padded before them, as what transformers remembers."""
+    from torch.nn.utils.rnn import pad_sequence
+    from transformers import DynamicCache
+
+    some = next(one.made for one in openings if one.made is not None)
+    rows = [some[:0] if one.made is None else one.made[:k] for one, k in zip(openings, known, strict=True)]
+    made, memory = pad_sequence(rows, batch_first=True, padding_side="left").transpose(1, 3), DynamicCache()
+    for layer in range(some.shape[1] // 2):
+        memory.update(made[:, :, 2 * layer], made[:, :, 2 * layer + 1], layer)
+    return memory
