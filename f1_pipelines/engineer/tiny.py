@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 END, PAD, START = "<|im_end|>", "<|endoftext|>", "<|im_start|>"
-_PIECES = r"\p{N}{1,3}|[^\p{N}\n]+\n?|\n"
+_PIECES = r"\p{N}{1,3}|[^\p{N}\n]+\n?|\n+"
+_ROLES = ("system\n", "user\n", "assistant\n", "\n\n")  # between the literals of a chat
 _LITERAL = ("<think>", "</think>", "<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>")
 
 
@@ -31,8 +32,8 @@ def train_tokenizer(texts: Iterable[str], architecture: Architecture) -> PreTrai
         pre_tokenizers.Split(Regex(_PIECES), "isolated"),
         pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
     bpe.decoder = decoders.ByteLevel()
-    roles = ["system\n", "user\n", "assistant\n", "\n\n"]
-    bpe.train_from_iterator([*roles, *texts], trainers.BpeTrainer(
+    # With every text, as they come in every chat: seen once they would be read letter by letter.
+    bpe.train_from_iterator((piece for text in texts for piece in (*_ROLES, text)), trainers.BpeTrainer(
         vocab_size=architecture.vocabulary - len(_LITERAL), special_tokens=[PAD, START, END], show_progress=False,
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet()))
     bpe.add_tokens([AddedToken(text, special=False, normalized=False) for text in _LITERAL])
