@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from f1_pipelines.engineer.rendering import Rendering
 
 ROOM = 1 << 30  # bytes that a model's openings may take
+AT_ONCE = 1024  # tokens that a CPU reads at a time: what comes of more does not stay in its cache
 
 
 @dataclass(frozen=True)
@@ -64,22 +65,48 @@ def read(model: PreTrainedModel, prompts: Sequence[Sequence[int]], openings: Seq
 
     Args:
         model: In evaluation mode, on any device.
-        prompts: Token ids of each.
+        prompts: Token ids of each; those of like length beside each other cost least.
         openings: What is known of each, of the same model; `NOTHING` will do.
         pad: Id of a token to pad with; it is never looked at.
     """
-    import torch
-
     known = [opening.shared(prompt) for opening, prompt in zip(openings, prompts, strict=True)]
     rest = [list(prompt[k:]) for prompt, k in zip(prompts, known, strict=True)]
+    few = max(AT_ONCE // max(map(len, rest)), 1) if model.device.type == "cpu" else len(rest)
+    return _joined([_read(model, rest[at:at + few], openings[at:at + few], known[at:at + few], pad)
+                    for at in range(0, len(rest), few)])
+
+
+def _read(model: PreTrainedModel, rest: Sequence[list[int]], openings: Sequence[Opening], known: Sequence[int],
+          pad: int) -> Read:
+    """What follows on the first `known` tokens of openings."""
+    import torch
+
     before, width = max(known), max(map(len, rest))
     ids = torch.tensor([[pad] * (width - len(few)) + few for few in rest], device=model.device)
     seen = torch.tensor([[0] * (before - k) + [1] * k + [0] * (width - len(few)) + [1] * len(few)
                          for k, few in zip(known, rest, strict=True)], device=model.device)
     places = (seen.cumsum(dim=1) - 1).clamp(min=0)[:, before:]
     done = model(input_ids=ids, attention_mask=seen, position_ids=places, use_cache=True, logits_to_keep=1,
-                 cache=_memory(model, openings, known) if before else None)
+                 cache=_memory(openings, known) if before else None)
     return Read(done.cache, seen, places[:, -1:] + 1, done.logits[:, -1])
+
+
+def _joined(reads: Sequence[Read]) -> Read:
+    """As if they had been read at once."""
+    import torch
+    from torch.nn.functional import pad
+    from transformers import DynamicCache
+
+    if len(reads) == 1:
+        return reads[0]
+    width = max(one.seen.shape[1] for one in reads)
+    short, memory = [width - one.seen.shape[1] for one in reads], DynamicCache()
+    for layer, same in enumerate(zip(*(one.memory.layers for one in reads), strict=True)):
+        keys, values = (torch.cat([pad(one, (0, 0, k, 0)) for one, k in zip(some, short, strict=True)])
+                        for some in zip(*((one.keys, one.values) for one in same), strict=True))
+        memory.update(keys, values, layer)
+    return Read(memory, torch.cat([pad(one.seen, (k, 0)) for one, k in zip(reads, short, strict=True)]),
+                torch.cat([one.place for one in reads]), torch.cat([one.logits for one in reads]))
 
 
 class Openings:
@@ -135,7 +162,7 @@ class Openings:
                 self._kept[text] = Opening(ids, row[:, :, seen].permute(2, 1, 0, 3).contiguous())
 
 
-def _memory(model: PreTrainedModel, openings: Sequence[Opening], known: Sequence[int]) -> DynamicCache:
+def _memory(openings: Sequence[Opening], known: Sequence[int]) -> DynamicCache:
     """The first `known` tokens of each opening, shorter ones padded before them, as what transformers remembers."""
     from torch.nn.utils.rnn import pad_sequence
     from transformers import DynamicCache
