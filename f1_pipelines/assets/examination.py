@@ -1,9 +1,9 @@
 """How good engineers are: the examination on held-out races, the leaderboard, and what went wrong."""
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import dagster as dg
 import duckdb
@@ -15,7 +15,7 @@ from f1_pipelines.assets.features import ranking_features
 from f1_pipelines.assets.launching import versions
 from f1_pipelines.assets.metadata import described, interval_plot, preview
 from f1_pipelines.assets.simulation import circuit_fits
-from f1_pipelines.resources.compute import Compute
+from f1_pipelines.resources.compute import Compute, free_memory_gib
 from f1_pipelines.resources.engineers import Engineers
 from f1_pipelines.resources.race_data import Clock
 from f1_pipelines.resources.warehouse import Warehouse
@@ -23,8 +23,8 @@ from f1_pipelines.tables import strategy as tables
 from f1_pipelines.warehouse.replace import replace_slices
 
 if TYPE_CHECKING:
-    from f1_pipelines.engineer.engineer import Engineer
-    from f1_pipelines.engineer.examination import Result
+    from f1_pipelines.engineer.examination import Candidate, Result
+    from f1_pipelines.engineer.profiles import Profile
     from f1_pipelines.engineer.scenes import Scenes
     from f1_pipelines.engineer.turns import RaceKey
 
@@ -90,21 +90,25 @@ def strategy_evaluation(context: dg.AssetExecutionContext, config: ExaminationCo
     Engineers generate in lockstep, greedy, no fallback: each output is kept as it came in `strategy.decisions`. Means
     with 95 % intervals, paired differences, the share of the gap to the expert that is closed, regret to the oracle.
     """
-    from f1_pipelines.engineer.checkpoints import load_engineer
     from f1_pipelines.engineer.examination import engineer_races, held_out
     from f1_pipelines.engineer.leaderboard import leaderboard
 
     device, profile = compute.resolve(), engineers.chosen
     compute.require(profile.min_free_gib, f"profile {profile.name}", device)
-    load = partial(load_engineer, device=device, bf16=compute.precision_on(device, profile.bf16) == "bfloat16")
     keys = held_out(config.seeds, config.unseen_circuits)
     with warehouse.read() as connection:
         scenes = scenes_of(connection)
         oracle = _oracle(connection, keys, scenes)
         stored = lineage(connection, engineers.profile)
-    sittings = _sittings(context, config, keys, scenes, stored, engineers, load, warehouse, clock)
-    results = [one for few in engineer_races(scenes, sittings, oracle, config.workers or os.cpu_count() or 1)
-               for one in few]
+    race = partial(engineer_races, scenes, workers=_workers(config, device, profile), device=device,
+                   bf16=compute.precision_on(device, profile.bf16) == "bfloat16")
+    candidates = _candidates(config, stored, engineers)
+    hints = _hints(context, config, keys, scenes, candidates, race, warehouse, clock) if config.hint_races else {}
+    results = []
+    for done, few in enumerate(race(candidates, keys, oracle=oracle, hints=hints), start=1):
+        results += few
+        if done % 60 == 0:
+            context.log.info("%d engineers in %d of %d races", len(candidates), done, len(keys))
     rows = _rows(results, scenes, clock)
     with warehouse.write("strategy_evaluation") as connection:
         for table in _TABLES:
@@ -149,41 +153,33 @@ def _oracle(connection: duckdb.DuckDBPyConnection, keys: Sequence["RaceKey"],
     return found
 
 
-def _sittings(context: dg.AssetExecutionContext, config: ExaminationConfig, keys: Sequence["RaceKey"],
-              scenes: "Scenes", stored: pd.DataFrame, engineers: Engineers, load: Callable[[Path], "Engineer"],
-              warehouse: Warehouse, clock: Clock) -> Mapping["RaceKey", list[Any]]:
-    """What each engineer called in each race."""
-    from f1_pipelines.engineer.examination import sit
+def _workers(config: ExaminationConfig, device: str, profile: "Profile") -> int:
+    """Processes: a GPU has one, and on a CPU each needs its memory."""
+    if device != "cpu":
+        return 1
+    return max(min(config.workers or os.cpu_count() or 1, int(free_memory_gib(device) / profile.min_free_gib)), 1)
 
-    sittings: dict[RaceKey, list[Any]] = {key: [] for key in keys}
-    best, hints = "grpo" if (stored["stage"] == "grpo").any() else "sft", {}
-    for row in stored.itertuples():
-        engineer = load(engineers.folder / row.path)
-        variants = ["plain"]
-        if row.stage == "sft" and config.hint_races:
-            hints = _hints(context, config, keys, scenes, engineer, row.checkpoint, warehouse, clock)
-        if row.stage == best:
-            variants += ["renamed"] * config.renamed + ["hints"] * bool(hints)
-        for variant in variants:
-            played = sit(engineer, scenes, keys, row.stage, row.checkpoint, variant,
-                         hints if variant == "hints" else None)
-            for key, one in played.items():
-                sittings[key].append(one)
-            context.log.info("%s %s (%s): %d races", row.stage, row.checkpoint, variant, len(played))
-    return sittings
+
+def _candidates(config: ExaminationConfig, stored: pd.DataFrame, engineers: Engineers) -> list["Candidate"]:
+    """Every stored engineer, and the one that practised, or else the imitator, in all variants."""
+    from f1_pipelines.engineer.examination import Candidate
+
+    best = "grpo" if (stored["stage"] == "grpo").any() else "sft"
+    variants = ["plain"] + ["renamed"] * config.renamed + ["hints"] * bool(config.hint_races)
+    return [Candidate(row.stage, row.checkpoint, engineers.folder / row.path, variant) for row in stored.itertuples()
+            for variant in (variants if row.stage == best else ["plain"])]
 
 
 def _hints(context: dg.AssetExecutionContext, config: ExaminationConfig, keys: Sequence["RaceKey"], scenes: "Scenes",
-           engineer: "Engineer", checkpoint: str, warehouse: Warehouse, clock: Clock) -> dict["RaceKey", str]:
+           candidates: Sequence["Candidate"], race: Callable[..., Iterator[list["Result"]]], warehouse: Warehouse,
+           clock: Clock) -> dict["RaceKey", str]:
     """A line of memory for each race, from post-mortems of training races of its family that the imitator played."""
-    from f1_pipelines.engineer.examination import engineer_races, sit
     from f1_pipelines.engineer.memory import Memory
     from f1_pipelines.engineer.turns import race_keys
 
-    played = sit(engineer, scenes, race_keys("train", config.hint_races, start=_HINTS_FROM), "sft", checkpoint,
-                 "training")
-    results = [one for few in engineer_races(scenes, {key: [one] for key, one in played.items()}, {},
-                                             config.workers or os.cpu_count() or 1) for one in few]
+    pupil = next(replace(one, variant="training") for one in candidates if one.policy == "sft")
+    played = race([pupil], race_keys("train", config.hint_races, start=_HINTS_FROM), oracle={})
+    results = [one for few in played for one in few]
     rows = _rows(results, scenes, clock)
     with warehouse.write("strategy_evaluation training") as connection:
         for table in _TABLES:

@@ -1,15 +1,16 @@
 """The examination: every policy on the same held-out races, each call kept as it was put out.
 
-Engineers generate in lockstep, here; their calls are then carried into the races again, one race a job, where scripted
-policies and the oracle play it too. What does not parse stays what it is: it is counted and costs what it costs, and no
-script ever calls in a model's place.
+Engineers generate in lockstep, some races at a time; their calls are then carried into the races again. What does not
+parse stays what it is: it is counted and costs what it costs, and no script ever calls in a model's place.
 """
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
+from functools import lru_cache, partial
+from multiprocessing import parent_process
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from f1_pipelines.engineer.lockstep import play_together
@@ -31,6 +32,17 @@ if TYPE_CHECKING:
 
 SCRIPTED = ("random", "stay_out", "done", "keyword_radio", "inspect_all", "blind_list", "fixed_stop", "checklist",
             "expert", "oracle")
+TOGETHER = 64  # races in lockstep
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """An engineer to be examined: where its checkpoint lies, and how its races are told (plain, renamed, hints)."""
+
+    policy: str
+    checkpoint: str
+    path: Path
+    variant: str = "plain"
 
 
 @dataclass(frozen=True)
@@ -74,6 +86,15 @@ def sit(engineer: Engineer, scenes: Scenes, keys: Sequence[RaceKey], policy: str
             for key, race in zip(keys, races, strict=True)}
 
 
+def sitting_results(scenes: Scenes, key: RaceKey, sittings: Sequence[Sitting],
+                    oracle: Sequence[str] = ()) -> list[Result]:
+    """What came of each sitting in a race. Without the oracle's calls he is asked; renamed races have no regret."""
+    scenario = scenes.scenario(*key)
+    best = [parse(text) for text in oracle] or best_commands(scenario)
+    return [_result(scenes.scenario(*key, renamed=True), sitting, None) if sitting.variant == "renamed"
+            else _result(scenario, sitting, best) for sitting in sittings]
+
+
 def scripted_races(scenes: Scenes, keys: Sequence[RaceKey], scripted: Sequence[str] = SCRIPTED,
                    workers: int = 1) -> Iterator[list[Result]]:
     """Results of the policies that do not learn, a list for each race.
@@ -87,18 +108,26 @@ def scripted_races(scenes: Scenes, keys: Sequence[RaceKey], scripted: Sequence[s
     yield from spread(partial(_scripted_results, scenes=scenes, scripted=tuple(scripted)), keys, workers)
 
 
-def engineer_races(scenes: Scenes, sittings: Mapping[RaceKey, Sequence[Sitting]],
-                   oracle: Mapping[RaceKey, Sequence[str]], workers: int = 1) -> Iterator[list[Result]]:
+def engineer_races(scenes: Scenes, candidates: Sequence[Candidate], keys: Sequence[RaceKey],
+                   oracle: Mapping[RaceKey, Sequence[str]], hints: Mapping[RaceKey, str] | None = None,
+                   workers: int = 1, device: str = "cpu", bf16: bool = False) -> Iterator[list[Result]]:
     """Results of engineers, a list for each race.
 
     Args:
         scenes: What the races are made of.
-        sittings: Their calls.
+        candidates: Who plays.
+        keys: The races.
         oracle: The oracle's calls in each race; he is asked for those that are not there.
-        workers: Processes.
+        hints: The line that stands under the observations of a race in the variant of that name.
+        workers: Processes; each loads the engineers.
+        device, bf16: Where and in which precision they compute.
     """
-    jobs = [(key, tuple(few), tuple(oracle.get(key, ()))) for key, few in sittings.items()]
-    yield from spread(partial(_engineer_results, scenes=scenes), jobs, workers)
+    count = -(-len(keys) // TOGETHER)
+    jobs = [[(key, tuple(oracle.get(key, ())), (hints or {}).get(key, "")) for key in keys[at::count]]
+            for at in range(count)]
+    told = partial(_engineer_results, scenes=scenes, candidates=tuple(candidates), device=device, bf16=bf16)
+    for few in spread(told, jobs, workers, at_once=1):
+        yield from few
 
 
 def played_again(scenario: Scenario, policy: str, outputs: Sequence[str]) -> Played:
@@ -122,12 +151,23 @@ def _scripted_results(key: RaceKey, scenes: Scenes, scripted: Sequence[str]) -> 
                       else _scripted(scenario, name), best) for name in scripted]
 
 
-def _engineer_results(job: tuple[RaceKey, Sequence[Sitting], Sequence[str]], scenes: Scenes) -> list[Result]:
-    key, sittings, oracle = job
-    scenario = scenes.scenario(*key)
-    best = [parse(text) for text in oracle] or best_commands(scenario)
-    return [_result(scenes.scenario(*key, renamed=True), sitting, None) if sitting.variant == "renamed"
-            else _result(scenario, sitting, best) for sitting in sittings]
+def _engineer_results(job: Sequence[tuple[RaceKey, Sequence[str], str]], scenes: Scenes,
+                      candidates: Sequence[Candidate], device: str, bf16: bool) -> list[list[Result]]:
+    keys, hints = [key for key, *_ in job], {key: hint for key, _, hint in job}
+    sat = [sit(_loaded(one.path, device, bf16), scenes, keys, one.policy, one.checkpoint, one.variant,
+               hints if one.variant == "hints" else None) for one in candidates]
+    return [sitting_results(scenes, key, [sittings[key] for sittings in sat], oracle) for key, oracle, _ in job]
+
+
+@lru_cache(maxsize=4)
+def _loaded(path: Path, device: str, bf16: bool) -> Engineer:
+    from f1_pipelines.engineer.checkpoints import load_engineer
+
+    if parent_process() is not None:  # one of several, which share the cores
+        import torch
+
+        torch.set_num_threads(1)
+    return load_engineer(path, device, bf16)
 
 
 def _scripted(scenario: Scenario, name: str) -> Sitting:

@@ -7,7 +7,16 @@ import pandas as pd
 import pytest
 
 from f1_pipelines.engineer.checkpoints import load_engineer
-from f1_pipelines.engineer.examination import SCRIPTED, Sitting, engineer_races, held_out, scripted_races, sit
+from f1_pipelines.engineer.examination import (
+    SCRIPTED,
+    Candidate,
+    Sitting,
+    engineer_races,
+    held_out,
+    scripted_races,
+    sit,
+    sitting_results,
+)
 from f1_pipelines.engineer.leaderboard import leaderboard
 from f1_pipelines.engineer.lockstep import play_together
 from f1_pipelines.engineer.scenes import Scenes
@@ -112,23 +121,34 @@ def test_every_call_is_kept_and_regret_is_to_the_oracle(results):
 def test_an_engineer_is_judged_by_its_own_words(pupil_folder, results):
     oracle = {(one.episode["family"], one.episode["seed"]): [row["raw_output"] for row in one.decisions]
               for one in results if one.episode["policy"] == "oracle"}
+    candidates = [Candidate("sft", "abc", pupil_folder, variant) for variant in ("plain", "renamed", "hints")]
+    hints = {KEYS[0]: "Ask the fuel margin early."}
+    found = list(engineer_races(Scenes(), candidates, KEYS, oracle, hints))
+    assert found == list(engineer_races(Scenes(), candidates, KEYS, oracle, hints, workers=2))
+    by = {(one.episode["variant"], one.episode["family"]): one for few in found for one in few}
     engineer = load_engineer(pupil_folder)
-    plain, other = (sit(engineer, Scenes(), KEYS, "sft", "abc", variant) for variant in ("plain", "renamed"))
-    mute = {key: Sitting("grpo", "plain", ("I think we should box",) * Scenes().scenario(*key).laps) for key in KEYS}
-    found = [one for few in engineer_races(Scenes(), {key: [plain[key], other[key], mute[key]] for key in KEYS}, oracle)
-             for one in few]
-    sft = [one for one in found if one.episode["policy"] == "sft" and one.episode["variant"] == "plain"]
-    assert [tuple(row["raw_output"] for row in one.decisions) for one in sft] == [plain[key].outputs for key in KEYS]
-    assert all(one.episode["fallbacks"] == 0 for one in found)
-    for one in (one for one in found if one.episode["policy"] == "grpo"):
-        assert one.episode["parse_failures"] == one.episode["laps_called"]
-        assert all(row["command"] is None and "unknown command" in row["error"] for row in one.decisions)
+    for variant in ("plain", "renamed"):
+        said = sit(engineer, Scenes(), KEYS, "sft", "abc", variant)
+        for key in KEYS:
+            one = by[variant, key[0]]
+            assert tuple(row["raw_output"] for row in one.decisions) == said[key].outputs
+            assert (one.episode["checkpoint"], one.episode["fallbacks"]) == ("abc", 0)
+            assert (one.episode["regret"] is None) == (variant == "renamed")
+    assert by["hints", KEYS[1][0]].decisions == [
+        row | {"variant": "hints"} for row in by["plain", KEYS[1][0]].decisions], "a race without a hint is as before"
 
 
-def test_a_sitting_that_ends_too_early_is_no_race(results):
-    short = {KEYS[0]: [Sitting("sft", "plain", ("STAY_OUT",) * 3)]}
+def test_what_does_not_parse_is_counted_and_nobody_calls_instead():
+    laps = Scenes().scenario(*KEYS[0]).laps
+    mute = Sitting("grpo", "plain", ("I think we should box",) * laps)
+    [one] = sitting_results(Scenes(), KEYS[0], [mute], ["STAY_OUT"] * laps)
+    assert one.episode["parse_failures"] == one.episode["laps_called"]
+    assert all(row["command"] is None and "unknown command" in row["error"] for row in one.decisions)
+
+
+def test_a_sitting_that_ends_too_early_is_no_race():
     with pytest.raises(ValueError, match="3 calls do not reach the flag"):
-        list(engineer_races(Scenes(), short, {KEYS[0]: ["STAY_OUT"] * 15}))
+        sitting_results(Scenes(), KEYS[0], [Sitting("sft", "plain", ("STAY_OUT",) * 3)], ["STAY_OUT"] * 15)
 
 
 def _episodes(policy, scores, split="test", families=tuple(FAMILIES), **more):
