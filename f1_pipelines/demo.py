@@ -59,12 +59,12 @@ def run(engineer: str = "demo") -> None:
     materialize("race_calendar", f"{weekends[0].key}...{weekends[-1].key}")
     first, upcoming = span(_source(told), _weekends(told))  # asked again: the calendar may have told new weekends
     materialize(",".join(FACTS), f"{first}...{upcoming}")
-    with ThreadPoolExecutor(1) as beside:  # the ranker, then the policies that do not learn: a core's work
-        waited_for = [beside.submit(materialize, ",".join(RANKER), f"{first}...{upcoming}")]
+    with ThreadPoolExecutor(1) as beside:  # the ranker, then the policies that do not learn, where a core is idle
+        waited_for = [beside.submit(materialize, ",".join(RANKER), f"{first}...{upcoming}", patient=True)]
         if sizes is not None:
             click.echo("\nA race engineer, from nothing: imitation of the expert, then practice in the simulator\n")
             materialize("sft_dataset", sizes=sizes)
-            waited_for.append(beside.submit(materialize, "scripted_races", sizes=sizes))
+            waited_for.append(beside.submit(materialize, "scripted_races", sizes=sizes, patient=True))
             materialize("sft_engineer,grpo_engineer", sizes=sizes)
         for one in waited_for:
             one.result()
@@ -119,10 +119,11 @@ def _source(told: Settings) -> RaceDataSource:
         calendar_path=told.calendar_path)
 
 
-def materialize(selection: str, partitions: str | None = None, sizes: Sizes | None = None) -> None:
+def materialize(selection: str, partitions: str | None = None, sizes: Sizes | None = None,
+                patient: bool = False) -> None:
     """`dagster asset materialize` for a range of weekends or, without, of assets of no weekend; its debug lines left
-    out. `sizes` configures the assets that it names."""
-    command = [sys.executable, "-m", "dagster", "asset", "materialize", "-m", "f1_pipelines.definitions",
+    out. `sizes` configures the assets that it names; a patient run lets others go before."""
+    command = [*(["nice", "-n", "10"] if patient else []), sys.executable, "-m", "dagster", "asset", "materialize", "-m", "f1_pipelines.definitions",
                "--select", selection, *(["--partition-range", partitions] if partitions else [])]
     told = {name: {"config": sizes[name]} for name in selection.split(",") if sizes and name in sizes}
     if told:
