@@ -123,8 +123,9 @@ def materialize(selection: str, partitions: str | None = None, sizes: Sizes | No
                 patient: bool = False) -> None:
     """`dagster asset materialize` for a range of weekends or, without, of assets of no weekend; its debug lines left
     out. `sizes` configures the assets that it names; a patient run lets others go before."""
-    command = [*(["nice", "-n", "10"] if patient else []), sys.executable, "-m", "dagster", "asset", "materialize", "-m", "f1_pipelines.definitions",
-               "--select", selection, *(["--partition-range", partitions] if partitions else [])]
+    command = [*(["nice", "-n", "10"] if patient else []), sys.executable, "-m", "dagster", "asset", "materialize",
+               "-m", "f1_pipelines.definitions", "--select", selection,
+               *(["--partition-range", partitions] if partitions else [])]
     told = {name: {"config": sizes[name]} for name in selection.split(",") if sizes and name in sizes}
     if told:
         command += ["--config-json", json.dumps({"ops": told})]
