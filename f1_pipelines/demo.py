@@ -23,9 +23,10 @@ from f1_pipelines.tables.race import RESULTS
 _TABLE = PROJECT_ROOT / "warehouse" / "queries" / "ranking_table.sql"
 _LEADERBOARD = PROJECT_ROOT / "warehouse" / "queries" / "leaderboard.sql"
 Sizes = dict[str, dict[str, Any]]
-FACTS = ("practice_results", "qualifying_results", "race_results", "race_laps", "ranking_features", "circuit_fits")
-RANKER = ("listnet_temperature", "pretrained_ranker", "ewc_ranker", "race_predictions", "ranking_evaluation",
-          "simulator_validation")
+# What trains the ranker comes before the engineer, who holds the pool of the GPU for minutes.
+FLOW = ("practice_results", "qualifying_results", "race_results", "race_laps", "ranking_features", "circuit_fits",
+        "listnet_temperature", "pretrained_ranker", "ewc_ranker", "race_predictions")
+MEASURED = ("ranking_evaluation", "simulator_validation")
 
 # The race engineer as two cores train and examine it in ten minutes; assets alone take more held-out races.
 DEMO_SIZE: Sizes = {"scripted_races": {"seeds": 40, "unseen_circuits": 8, "workers": 1},
@@ -42,8 +43,8 @@ SIZES = {"demo": DEMO_SIZE, "toy": TOY_SIZE, "none": None}
 
 
 def run(engineer: str = "demo") -> None:
-    """Materialize the flow for what the source has, the race engineer beside the ranker, print evaluation, next
-    prediction and leaderboard, say what to open.
+    """Materialize the flow for what the source has, train a race engineer, print evaluation, next prediction and
+    leaderboard, say what to open.
 
     Args:
         engineer: How much of the race engineer, a key of `SIZES`.
@@ -58,9 +59,9 @@ def run(engineer: str = "demo") -> None:
     weekends = _weekends(told)
     materialize("race_calendar", f"{weekends[0].key}...{weekends[-1].key}")
     first, upcoming = span(_source(told), _weekends(told))  # asked again: the calendar may have told new weekends
-    materialize(",".join(FACTS), f"{first}...{upcoming}")
-    with ThreadPoolExecutor(1) as beside:  # the ranker, then the policies that do not learn, where a core is idle
-        waited_for = [beside.submit(materialize, ",".join(RANKER), f"{first}...{upcoming}", patient=True)]
+    materialize(",".join(FLOW), f"{first}...{upcoming}")
+    with ThreadPoolExecutor(1) as beside:  # where a core is idle
+        waited_for = [beside.submit(materialize, ",".join(MEASURED), f"{first}...{upcoming}", patient=True)]
         if sizes is not None:
             click.echo("\nA race engineer, from nothing: imitation of the expert, then practice in the simulator\n")
             materialize("sft_dataset", sizes=sizes)
