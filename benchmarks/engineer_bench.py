@@ -30,9 +30,10 @@ from f1_pipelines.engineer.workers import spread
 from f1_pipelines.sim.scoring.reference import reference_of
 
 PROCESSES = 2
+READY_S = 40  # after which several processes begin at once
 # Of a profile: settings of imitation, of practice (none: not measured), and races one at a time and in lockstep.
-PROFILES = {"tiny": ({"epochs": 12.0, "rounds": 0, "warmup_steps": 5}, {"steps": 5}, 10, 120),
-            "smollm2": ({"max_turns": 48}, {}, 1, 32)}
+PROFILES = {"tiny": ({"epochs": 12.0, "rounds": 0, "warmup_steps": 5}, {"steps": 5}, 40, 240),
+            "smollm2": ({"max_turns": 48}, {}, 1, 16)}
 
 
 def trained(profile: str, folder: str) -> dict[str, float | str]:
@@ -58,7 +59,7 @@ def _practice(job: Job, place: Path, imitator: Trained, practice: dict[str, obje
             "simulator_share_of_step": float(np.median(by["simulator_s"]) / np.median(by["step_time"]))}
 
 
-def called(keys: Sequence[RaceKey], path: Path, way: str, bf16: bool) -> tuple[float, float, int]:
+def called(keys: Sequence[RaceKey], path: Path, way: str, bf16: bool, start: float) -> tuple[float, float, int]:
     """Play the races with an engineer; when it began, when it ended and how many laps it called.
 
     Args:
@@ -66,6 +67,7 @@ def called(keys: Sequence[RaceKey], path: Path, way: str, bf16: bool) -> tuple[f
         path: Folder of its checkpoint.
         way: `generate` asks transformers' own `generate` race by race, `alone` ours, `lockstep` all races at once.
         bf16: It computes in bfloat16.
+        start: Not before this time.
     """
     import torch
 
@@ -79,6 +81,7 @@ def called(keys: Sequence[RaceKey], path: Path, way: str, bf16: bool) -> tuple[f
     call = partial(_generated, engineer) if way == "generate" else engineer.commands
     groups = [scenarios] if way == "lockstep" else [[one] for one in scenarios]
     play_together(scenarios[:1], call)
+    time.sleep(max(start - time.time(), 0.0))
     began = time.time()
     laps = sum(len(race.outputs) for group in groups for race in play_together(group, call))
     return began, time.time(), laps
@@ -103,7 +106,8 @@ def speeds(path: Path, few: int, many: int) -> pd.DataFrame:
                                       ("lockstep", many, PROCESSES)):
             keys = race_keys("test", -(-races // 5))[:races]
             shares = [keys[k::processes] for k in range(processes)]
-            told = list(spread(partial(called, path=path, way=way, bf16=bf16), shares, max(processes, 2), at_once=1))
+            start = time.time() + (READY_S if processes > 1 else 0)
+            told = list(spread(partial(called, path=path, way=way, bf16=bf16, start=start), shares, PROCESSES, 1))
             seconds = max(end for _, end, _ in told) - min(began for began, _, _ in told)
             rows.append({"way": way, "precision": "bfloat16" if bf16 else "float32", "processes": processes,
                          "laps_per_s": sum(laps for *_, laps in told) / seconds})

@@ -23,10 +23,11 @@ from f1_pipelines.tables.race import RESULTS
 _TABLE = PROJECT_ROOT / "warehouse" / "queries" / "ranking_table.sql"
 _LEADERBOARD = PROJECT_ROOT / "warehouse" / "queries" / "leaderboard.sql"
 Sizes = dict[str, dict[str, Any]]
-# What trains the ranker comes before the engineer, who holds the pool of the GPU for minutes.
+# What trains the ranker comes before the engineer, who holds the pool of the GPU for minutes; a run that waits for a
+# pool keeps a core busy with waiting.
 FLOW = ("practice_results", "qualifying_results", "race_results", "race_laps", "ranking_features", "circuit_fits",
-        "listnet_temperature", "pretrained_ranker", "ewc_ranker", "race_predictions")
-MEASURED = ("ranking_evaluation", "simulator_validation")
+        "listnet_temperature", "pretrained_ranker", "ewc_ranker")
+MEASURED = ("race_predictions", "ranking_evaluation", "simulator_validation")
 
 # The race engineer as two cores train and examine it in ten minutes; assets alone take more held-out races.
 DEMO_SIZE: Sizes = {"scripted_races": {"seeds": 40, "unseen_circuits": 8, "workers": 1},
