@@ -104,6 +104,7 @@ def strategy_evaluation(context: dg.AssetExecutionContext, config: ExaminationCo
                    bf16=compute.precision_on(device, profile.bf16) == "bfloat16")
     candidates = _candidates(config, stored, engineers)
     hints = _hints(context, config, keys, scenes, candidates, race, warehouse, clock) if config.hint_races else {}
+    candidates = [one for one in candidates if one.variant != "hints" or hints]
     results = []
     for done, few in enumerate(race(candidates, keys, oracle=oracle, hints=hints), start=1):
         results += few

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 SCRIPTED = ("random", "stay_out", "done", "keyword_radio", "inspect_all", "blind_list", "fixed_stop", "checklist",
             "expert", "oracle")
-TOGETHER = 64  # races in lockstep
+TOGETHER = 64  # races in lockstep at most
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ def engineer_races(scenes: Scenes, candidates: Sequence[Candidate], keys: Sequen
         workers: Processes; each loads the engineers.
         device, bf16: Where and in which precision they compute.
     """
-    count = -(-len(keys) // TOGETHER)
+    count = min(max(-(-len(keys) // TOGETHER), workers), len(keys))
     jobs = [[(key, tuple(oracle.get(key, ())), (hints or {}).get(key, "")) for key in keys[at::count]]
             for at in range(count)]
     told = partial(_engineer_results, scenes=scenes, candidates=tuple(candidates), device=device, bf16=bf16)
