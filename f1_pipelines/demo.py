@@ -61,8 +61,9 @@ def run(engineer: str = "demo") -> None:
     materialize("race_calendar", f"{weekends[0].key}...{weekends[-1].key}")
     first, upcoming = span(_source(told), _weekends(told))  # asked again: the calendar may have told new weekends
     materialize(",".join(FLOW), f"{first}...{upcoming}")
-    with ThreadPoolExecutor(1) as beside:  # where a core is idle
-        waited_for = [beside.submit(materialize, ",".join(MEASURED), f"{first}...{upcoming}", patient=True)]
+    with ThreadPoolExecutor(1) as beside:  # where the engineer leaves a core idle
+        waited_for = [beside.submit(materialize, ",".join(MEASURED), f"{first}...{upcoming}",
+                                    patient=sizes is not None)]
         if sizes is not None:
             click.echo("\nA race engineer, from nothing: imitation of the expert, then practice in the simulator\n")
             materialize("sft_dataset", sizes=sizes)
