@@ -121,7 +121,8 @@ def main(profiles: str = "tiny", engineer: str = "") -> None:
     for profile in profiles.split(","):
         with tempfile.TemporaryDirectory() as folder:
             measured = measure(trained, profile, folder)
-            path = Path(engineer or Path(folder) / "engineers" / measured.told.pop("checkpoint"))
+            own = Path(folder) / "engineers" / measured.told.pop("checkpoint")
+            path = Path(engineer) if engineer else own
             rows.append({"profile": profile, **measured.told, "cpu_s": measured.cpu_s, "peak_mib": measured.peak_mib})
             tables.append((profile, speeds(path, *PROFILES[profile][2:])))
     print(pd.DataFrame(rows).round(2).T.to_markdown())
