@@ -37,7 +37,7 @@ TOGETHER = 64  # races in lockstep at most
 
 @dataclass(frozen=True)
 class Candidate:
-    """An engineer to be examined: where its checkpoint lies, and how its races are told (plain, renamed, hints)."""
+    """An engineer to be examined: its checkpoint, and what its races are (plain, renamed, hints, training)."""
 
     policy: str
     checkpoint: str

@@ -42,6 +42,12 @@ def test_a_completion_is_read_back_up_to_the_end_of_the_turn(toy_tokenizer):
         assert rendering.command([*rendering.completion_ids(command), *rendering.completion_ids("STAY_OUT")]) == command
 
 
+def test_what_frames_every_turn_is_read_in_whole_words(toy_tokenizer):
+    frame = toy_tokenizer.tokenize(Rendering(toy_tokenizer, False).prompt(""))
+    assert frame == ["<|im_start|>", "userĊ", "<|im_end|>", "Ċ", "<|im_start|>", "assistantĊ", "<think>", "ĊĊ",
+                     "</think>", "ĊĊ"]
+
+
 def test_an_unknown_profile_names_the_valid_ones():
     with pytest.raises(UnknownProfile, match="gpt.*F1_PROFILE.*tiny, smollm2, qwen3-0.6b, qwen3-4b"):
         profile_of("gpt")
