@@ -30,9 +30,9 @@ from f1_pipelines.engineer.workers import spread
 from f1_pipelines.sim.scoring.reference import reference_of
 
 PROCESSES = 2
-READY_S = 40  # after which several processes begin at once
+READY_S = 75  # after which several processes begin at once
 # Of a profile: settings of imitation, of practice (none: not measured), and races one at a time and in lockstep.
-PROFILES = {"tiny": ({"epochs": 12.0, "rounds": 0, "warmup_steps": 5}, {"steps": 5}, 40, 240),
+PROFILES = {"tiny": ({"epochs": 12.0, "rounds": 0, "warmup_steps": 5}, {"steps": 5}, 40, 480),
             "smollm2": ({"max_turns": 48}, {}, 1, 16)}
 
 
@@ -78,6 +78,8 @@ def called(keys: Sequence[RaceKey], path: Path, way: str, bf16: bool, start: flo
     scenarios = [Scenes().scenario(*key) for key in keys]
     for scenario in scenarios:
         reference_of(scenario)  # kept: to score a race for the first time is not what is compared here
+    if way == "generate":
+        engineer.model.set_attn_implementation("sdpa")  # transformers' own choice
     call = partial(_generated, engineer) if way == "generate" else engineer.commands
     groups = [scenarios] if way == "lockstep" else [[one] for one in scenarios]
     play_together(scenarios[:1], call)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from f1_pipelines.engineer.scenes import Scenes
 
-ENGINEER_GROUP = {"group_name": "engineer", "owners": ["team:engineer"], "code_version": "2"}
+ENGINEER_GROUP = {"group_name": "engineer", "owners": ["team:engineer"], "code_version": "3"}
 TURNS, SCENES = "turns.jsonl", "scenes.json"  # what a training reads, in its work folder
 NEAR_TIE_S = 0.3
 _EVERY_WEEKEND = dg.AllPartitionMapping()

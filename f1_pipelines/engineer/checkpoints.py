@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+from f1_pipelines.engineer.cpu import placed
 from f1_pipelines.engineer.profiles import profile_of
 from f1_pipelines.sim.environment.prompt import PROMPT_VERSION
 from f1_pipelines.sim.scenarios import ENV_VERSION
@@ -125,7 +126,7 @@ def load_engineer(path: Path, device: str = "cpu", bf16: bool = False) -> Engine
     except (OSError, ValueError, KeyError, RuntimeError) as problem:
         raise CheckpointError(f"{path}: transformers can't read it ({str(problem).splitlines()[0][:200]}); train "
                               "again") from problem
-    return Engineer(model.to(device).eval(), Rendering(tokenizer, meta["system"]), profile.max_new_tokens,
+    return Engineer(placed(model, device).eval(), Rendering(tokenizer, meta["system"]), profile.max_new_tokens,
                     profile.generation_batch)
 
 

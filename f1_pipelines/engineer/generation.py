@@ -1,8 +1,9 @@
 """Answers to many prompts at once.
 
 transformers' own `generate` keeps every row in the batch until the longest answer is done, and copies what it remembers
-of all of them at each token. Here a row leaves with its last token: most commands are three tokens long and a few are
-twenty, so most of that work is saved (benchmarks.engineer_bench). What a race's prompts begin with is read once
+of all of them at each token. Here a row leaves with its last token: most commands are two tokens long and a few are
+twenty, so most of that work is saved (benchmarks.engineer_bench). A CPU reads some prompts at a time and takes them as
+far as most answers go; the few that are not done go on together. What a race's prompts begin with is read once
 (`reading`). The tokens are the same, which a test holds.
 """
 from __future__ import annotations
@@ -10,11 +11,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from f1_pipelines.engineer.reading import NOTHING, Opening, read
+from f1_pipelines.engineer.reading import NOTHING, Opening, Read, joined, read
 
 if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedModel
+
+
+AT_ONCE = 1536  # tokens that a CPU reads at a time, about: what comes of more does not stay in its cache
+SHORT = 2  # tokens of most answers, the end included
 
 
 def answers(model: PreTrainedModel, prompts: Sequence[Sequence[int]], pad: int, end: int, longest: int,
@@ -33,28 +38,29 @@ def answers(model: PreTrainedModel, prompts: Sequence[Sequence[int]], pad: int, 
     """
     import torch
 
+    known = openings or [NOTHING] * len(prompts)
     found: list[list[int]] = [[] for _ in range(len(prompts) * count)]
+
+    def said(told: Read) -> Read:
+        """What is not answered yet, a token later."""
+        tokens = _picked(told.logits, temperature)
+        for row, token in zip(told.rows.tolist(), tokens.tolist(), strict=True):
+            found[row].append(token)
+        going = (tokens != end).nonzero().ravel() if len(found[told.rows[0]]) < longest else tokens[:0]
+        return told.only(going).after(model, tokens[going])
+
+    widest = max(len(prompt) - one.shared(prompt) for prompt, one in zip(prompts, known, strict=True))
+    few, left = max(AT_ONCE // widest, 1) if model.device.type == "cpu" else len(prompts), []
     with torch.inference_mode():
-        told = read(model, prompts, openings or [NOTHING] * len(prompts), pad)
-        memory = told.memory
-        if count > 1:
-            memory.batch_repeat_interleave(count)
-        seen, place, logits = (one.repeat_interleave(count, dim=0) for one in (told.seen, told.place, told.logits))
-        rows = torch.arange(len(found), device=model.device)
-        for last in range(longest):
-            tokens = _picked(logits, temperature)
-            for row, token in zip(rows.tolist(), tokens.tolist(), strict=True):
-                found[row].append(token)
-            going = (tokens != end).nonzero().ravel()
-            if last == longest - 1 or not len(going):
-                break
-            if len(going) < len(rows):
-                memory.batch_select_indices(going)
-                rows, tokens, seen, place = rows[going], tokens[going], seen[going], place[going]
-            seen = torch.cat([seen, seen.new_ones(len(rows), 1)], dim=1)
-            logits = model(input_ids=tokens[:, None], attention_mask=seen, position_ids=place, use_cache=True,
-                           cache=memory).logits[:, -1]
-            place = place + 1
+        for at in range(0, len(prompts), few):
+            told = read(model, prompts[at:at + few], known[at:at + few], pad).repeated(count)
+            told.rows += at * count
+            for _ in range(SHORT):
+                told = said(told) if len(told.rows) else told
+            left.append(told)
+        told = joined(left)
+        while len(told.rows):
+            told = said(told)
     return found
 
 

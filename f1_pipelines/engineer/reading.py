@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from f1_pipelines.engineer.rendering import Rendering
 
 ROOM = 1 << 30  # bytes that a model's openings may take
-AT_ONCE = 1024  # tokens that a CPU reads at a time: what comes of more does not stay in its cache
+STEP = 4  # tokens: widths are rounded up to it, since a CPU's kernels are made for each shape anew
 
 
 @dataclass(frozen=True)
@@ -45,19 +45,45 @@ NOTHING = Opening()
 
 @dataclass
 class Read:
-    """Prompts that were read.
+    """Texts that were read, and what comes next.
 
     Attributes:
         memory: Keys and values of all tokens.
-        seen: (prompts, tokens) 1 where there is a token, 0 where a shorter prompt was padded.
-        place: (prompts, 1) place of the token that comes next.
-        logits: (prompts, vocabulary) of that token.
+        seen: (texts, tokens) 1 where there is a token, 0 where a shorter text was padded.
+        place: (texts, 1) place of the token that comes next.
+        logits: (texts, vocabulary) of that token.
+        rows: (texts,) which they are.
     """
 
     memory: DynamicCache
     seen: torch.Tensor
     place: torch.Tensor
     logits: torch.Tensor
+    rows: torch.Tensor
+
+    def repeated(self, count: int) -> Read:
+        """Each so many times, side by side."""
+        if count > 1:
+            self.memory.batch_repeat_interleave(count)
+        seen, place, logits = (one.repeat_interleave(count, dim=0) for one in (self.seen, self.place, self.logits))
+        return Read(self.memory, seen, place, logits, self.rows.new_tensor(range(len(seen))))
+
+    def only(self, at: torch.Tensor) -> Read:
+        """Those at these places; the others are given up."""
+        if len(at) < len(self.rows):
+            self.memory.batch_select_indices(at)
+        return Read(self.memory, self.seen[at], self.place[at], self.logits[at], self.rows[at])
+
+    def after(self, model: PreTrainedModel, tokens: torch.Tensor) -> Read:
+        """With a token more of each."""
+        import torch
+
+        if not len(tokens):
+            return self
+        seen = torch.cat([self.seen, self.seen.new_ones(len(tokens), 1)], dim=1)
+        done = model(input_ids=tokens[:, None], attention_mask=seen, position_ids=self.place, use_cache=True,
+                     cache=self.memory)
+        return Read(self.memory, seen, self.place + 1, done.logits[:, -1], self.rows)
 
 
 def read(model: PreTrainedModel, prompts: Sequence[Sequence[int]], openings: Sequence[Opening], pad: int) -> Read:
@@ -69,34 +95,27 @@ def read(model: PreTrainedModel, prompts: Sequence[Sequence[int]], openings: Seq
         openings: What is known of each, of the same model; `NOTHING` will do.
         pad: Id of a token to pad with; it is never looked at.
     """
-    known = [opening.shared(prompt) for opening, prompt in zip(openings, prompts, strict=True)]
-    rest = [list(prompt[k:]) for prompt, k in zip(prompts, known, strict=True)]
-    few = max(AT_ONCE // max(map(len, rest)), 1) if model.device.type == "cpu" else len(rest)
-    return _joined([_read(model, rest[at:at + few], openings[at:at + few], known[at:at + few], pad)
-                    for at in range(0, len(rest), few)])
-
-
-def _read(model: PreTrainedModel, rest: Sequence[list[int]], openings: Sequence[Opening], known: Sequence[int],
-          pad: int) -> Read:
-    """What follows on the first `known` tokens of openings."""
     import torch
 
-    before, width = max(known), max(map(len, rest))
+    known = [opening.shared(prompt) for opening, prompt in zip(openings, prompts, strict=True)]
+    rest = [list(prompt[k:]) for prompt, k in zip(prompts, known, strict=True)]
+    before, width = _round(max(known)), _round(max(map(len, rest)))
     ids = torch.tensor([[pad] * (width - len(few)) + few for few in rest], device=model.device)
     seen = torch.tensor([[0] * (before - k) + [1] * k + [0] * (width - len(few)) + [1] * len(few)
                          for k, few in zip(known, rest, strict=True)], device=model.device)
     places = (seen.cumsum(dim=1) - 1).clamp(min=0)[:, before:]
     done = model(input_ids=ids, attention_mask=seen, position_ids=places, use_cache=True, logits_to_keep=1,
-                 cache=_memory(openings, known) if before else None)
-    return Read(done.cache, seen, places[:, -1:] + 1, done.logits[:, -1])
+                 cache=_memory(openings, known, before) if before else None)
+    return Read(done.cache, seen, places[:, -1:] + 1, done.logits[:, -1], torch.arange(len(rest), device=model.device))
 
 
-def _joined(reads: Sequence[Read]) -> Read:
-    """As if they had been read at once."""
+def joined(reads: Sequence[Read]) -> Read:
+    """As if they had been read at once. Those without a text count for nothing."""
     import torch
     from torch.nn.functional import pad
     from transformers import DynamicCache
 
+    reads = [one for one in reads if len(one.rows)] or reads[:1]
     if len(reads) == 1:
         return reads[0]
     width = max(one.seen.shape[1] for one in reads)
@@ -106,7 +125,7 @@ def _joined(reads: Sequence[Read]) -> Read:
                         for some in zip(*((one.keys, one.values) for one in same), strict=True))
         memory.update(keys, values, layer)
     return Read(memory, torch.cat([pad(one.seen, (k, 0)) for one, k in zip(reads, short, strict=True)]),
-                torch.cat([one.place for one in reads]), torch.cat([one.logits for one in reads]))
+                *(torch.cat(same) for same in zip(*((one.place, one.logits, one.rows) for one in reads), strict=True)))
 
 
 class Openings:
@@ -162,14 +181,21 @@ class Openings:
                 self._kept[text] = Opening(ids, row[:, :, seen].permute(2, 1, 0, 3).contiguous())
 
 
-def _memory(openings: Sequence[Opening], known: Sequence[int]) -> DynamicCache:
-    """The first `known` tokens of each opening, shorter ones padded before them, as what transformers remembers."""
+def _round(tokens: int) -> int:
+    return -(-tokens // STEP) * STEP
+
+
+def _memory(openings: Sequence[Opening], known: Sequence[int], before: int) -> DynamicCache:
+    """The first `known` tokens of each opening as what transformers remembers, padded in front to `before`."""
+    import torch
     from torch.nn.utils.rnn import pad_sequence
     from transformers import DynamicCache
 
     some = next(one.made for one in openings if one.made is not None)
     rows = [some[:0] if one.made is None else one.made[:k] for one, k in zip(openings, known, strict=True)]
-    made, memory = pad_sequence(rows, batch_first=True, padding_side="left").transpose(1, 3), DynamicCache()
+    made = pad_sequence(rows, batch_first=True, padding_side="left")
+    made = torch.nn.functional.pad(made, (0, 0, 0, 0, 0, 0, before - made.shape[1], 0)).transpose(1, 3)
+    memory = DynamicCache()
     for layer in range(some.shape[1] // 2):
         memory.update(made[:, :, 2 * layer], made[:, :, 2 * layer + 1], layer)
     return memory

@@ -136,6 +136,7 @@ def run(job: Job, listener: Listener | None = None) -> Trained:
         os.environ.setdefault("HF_HUB_OFFLINE", "1")  # libraries ask the hub about any model, and wait for it
     import torch
 
+    from f1_pipelines.engineer.cpu import quick_products
     from f1_pipelines.engineer.crew import WrongCrew, crew_on, own_device
     from f1_pipelines.engineer.progress import SILENT, Listener, memory_for
 
@@ -150,7 +151,8 @@ def run(job: Job, listener: Listener | None = None) -> Trained:
     started = time.monotonic()
     profile = _profile_of(job)
     scenes = Scenes.from_json(Path(job.scenes).read_text())
-    with memory_for(f"{job.stage} of profile {profile.name}", job.device, "set a smaller batch in its settings"):
+    with memory_for(f"{job.stage} of profile {profile.name}", job.device, "set a smaller batch in its settings"), \
+            quick_products():
         found = (_sft if job.stage == "sft" else _grpo)(job, profile, scenes, listener, crew)
     if found is not None:
         _leave(job, profile, time.monotonic() - started, *found)
@@ -190,6 +192,7 @@ def _meta(job: Job, profile: Profile, scenes: Scenes, **more: Any) -> dict[str, 
 
 def _sft(job: Job, profile: Profile, scenes: Scenes, listener: Listener, crew: PartialState) -> _Found | None:
     from f1_pipelines.engineer.checkpoints import save_engineer
+    from f1_pipelines.engineer.cpu import placed
     from f1_pipelines.engineer.engineer import Engineer
     from f1_pipelines.engineer.rounds import driven_round
     from f1_pipelines.engineer.sft import Example, train_sft
@@ -203,7 +206,7 @@ def _sft(job: Job, profile: Profile, scenes: Scenes, listener: Listener, crew: P
     before = save_engineer(model, rendering, engineers, _meta(
         job, profile, scenes, stage="untrained", parent=None, n_turns=0, n_parameters=size)
     ) if crew.is_main_process else None
-    model = with_adapter(model.to(job.device), profile, job.seed)
+    model = with_adapter(placed(model, job.device), profile, job.seed)
     curve = train_sft(model, rendering, examples, profile, job.seed, Path(job.work) / "steps", job.device, listener)
     for number in range(1, profile.sft.rounds + 1):
         engineer = Engineer(model, rendering, profile.max_new_tokens, profile.generation_batch)

@@ -7,6 +7,7 @@ from f1_pipelines.engineer.agreement import disagreements
 from f1_pipelines.engineer.profiles import PROFILES, UnknownProfile, profile_of
 from f1_pipelines.engineer.rendering import Rendering
 from f1_pipelines.engineer.sft import Example
+from f1_pipelines.engineer.tiny import PIECES
 
 
 @pytest.mark.parametrize("system", [False, True])
@@ -44,8 +45,20 @@ def test_a_completion_is_read_back_up_to_the_end_of_the_turn(toy_tokenizer):
 
 def test_what_frames_every_turn_is_read_in_whole_words(toy_tokenizer):
     frame = toy_tokenizer.tokenize(Rendering(toy_tokenizer, False).prompt(""))
-    assert frame == ["<|im_start|>", "userĊ", "<|im_end|>", "Ċ", "<|im_start|>", "assistantĊ", "<think>", "ĊĊ",
-                     "</think>", "ĊĊ"]
+    assert frame == ["<|im_start|>", "userĊ", "<|im_end|>", "\n<|im_start|>assistant\n<think>\n\n</think>\n\n"]
+
+
+@pytest.mark.parametrize(("line", "pieces"), [
+    ("14 -3.7 medium 12 x1\n", ["14", " -", "3.7", " medium ", "12", " x1\n"]),
+    ("Wear x2.9, tyres last 10.", ["Wear", " x2.9", ", tyres last ", "10", "."]),
+    ("fuel +.45; in 23.6 s", ["fuel +", ".4", "5", "; in ", "23", ".6", " s"]),
+])
+def test_a_number_goes_with_its_tenth_and_the_end_of_its_line(line, pieces):
+    from tokenizers import Regex, pre_tokenizers
+
+    split = pre_tokenizers.Split(Regex(PIECES), "isolated")
+    assert [piece for piece, _ in split.pre_tokenize_str(line)] == pieces
+
 
 
 def test_an_unknown_profile_names_the_valid_ones():
