@@ -46,13 +46,16 @@ def _keep_freed_memory() -> None:
 
 
 @contextmanager
-def quick_products() -> Iterator[None]:
-    """Within it, float32 matrices are multiplied by oneDNN. Nothing changes on other devices."""
+def quick_products(on: bool = True) -> Iterator[None]:
+    """Within it, float32 matrices are multiplied by oneDNN, or not. Nothing changes on other devices.
+
+    oneDNN makes a kernel for each shape that it meets, which takes longer than a product of few rows.
+    """
     import torch
 
     told = torch.backends.mkldnn.matmul
     before = told.fp32_precision
-    told.fp32_precision = "bf16"
+    told.fp32_precision = "bf16" if on else "ieee"
     try:
         yield
     finally:

@@ -4,7 +4,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from f1_pipelines.engineer.cpu import quick_products
 from f1_pipelines.engineer.generation import answers
 from f1_pipelines.engineer.reading import Openings
 from f1_pipelines.engineer.rendering import Rendering
@@ -34,17 +33,12 @@ class Engineer:
 
     def draws(self, observations: Sequence[str], count: int, temperature: float) -> list[list[list[int]]]:
         """Token ids of so many answers to each, the end of the turn included where it came."""
+        tokenizer, few = self.rendering.tokenizer, max(self._batch // count, 1)
+        prompts = [self.rendering.prompt_ids(text) for text in observations]
+        found: list[list[list[int]]] = [[]] * len(prompts)
         was_training = self.model.training
         self.model.eval()
-        with quick_products():
-            found = self._drawn(observations, count, temperature)
-        self.model.train(was_training)
-        return found
-
-    def _drawn(self, observations: Sequence[str], count: int, temperature: float) -> list[list[list[int]]]:
-        tokenizer, few = self.rendering.tokenizer, max(self._batch // count, 1)
-        prompts, openings = [self.rendering.prompt_ids(text) for text in observations], self._openings.of(observations)
-        found: list[list[list[int]]] = [[]] * len(prompts)
+        openings = self._openings.of(observations)
         rest = [len(prompt) - opening.shared(prompt) for opening, prompt in zip(openings, prompts, strict=True)]
         order = sorted(range(len(prompts)), key=lambda k: rest[k])
         for first in range(0, len(order), few):
@@ -53,4 +47,5 @@ class Engineer:
                             self._longest, temperature, count, [openings[k] for k in at])
             for row, k in enumerate(at):
                 found[k] = drawn[row * count:(row + 1) * count]
+        self.model.train(was_training)
         return found

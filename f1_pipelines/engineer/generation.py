@@ -8,17 +8,16 @@ far as most answers go; the few that are not done go on together. What a race's 
 """
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from f1_pipelines.engineer.reading import NOTHING, Opening, Read, joined, read
+from f1_pipelines.engineer.reading import NOTHING, Opening, Read, joined, padded, read
 
 if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedModel
 
-
-AT_ONCE = 1536  # tokens that a CPU reads at a time, about: what comes of more does not stay in its cache
+AT_ONCE = 2048  # tokens that a CPU reads at a time: what comes of more does not stay in its cache
 SHORT = 2  # tokens of most answers, the end included
 
 
@@ -49,12 +48,11 @@ def answers(model: PreTrainedModel, prompts: Sequence[Sequence[int]], pad: int, 
         going = (tokens != end).nonzero().ravel() if len(found[told.rows[0]]) < longest else tokens[:0]
         return told.only(going).after(model, tokens[going])
 
-    widest = max(len(prompt) - one.shared(prompt) for prompt, one in zip(prompts, known, strict=True))
-    few, left = max(AT_ONCE // widest, 1) if model.device.type == "cpu" else len(prompts), []
+    new, left = [len(prompt) - one.shared(prompt) for prompt, one in zip(prompts, known, strict=True)], []
     with torch.inference_mode():
-        for at in range(0, len(prompts), few):
-            told = read(model, prompts[at:at + few], known[at:at + few], pad).repeated(count)
-            told.rows += at * count
+        for few in _portions(new) if model.device.type == "cpu" else [slice(0, len(prompts))]:
+            told = read(model, prompts[few], known[few], pad).repeated(count)
+            told.rows += few.start * count
             for _ in range(SHORT):
                 told = said(told) if len(told.rows) else told
             left.append(told)
@@ -62,6 +60,15 @@ def answers(model: PreTrainedModel, prompts: Sequence[Sequence[int]], pad: int, 
         while len(told.rows):
             told = said(told)
     return found
+
+
+def _portions(new: Sequence[int]) -> Iterator[slice]:
+    """Prompts with so many new tokens in portions of `AT_ONCE`, padding included."""
+    first = 0
+    for last in range(1, len(new) + 1):
+        if last == len(new) or (last + 1 - first) * padded(max(new[first:last + 1])) > AT_ONCE:
+            yield slice(first, last)
+            first = last
 
 
 def _picked(logits: torch.Tensor, temperature: float) -> torch.Tensor:

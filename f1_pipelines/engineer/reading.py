@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from f1_pipelines.engineer.cpu import quick_products
 from f1_pipelines.sim.environment.prompt import opening_of
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from f1_pipelines.engineer.rendering import Rendering
 
 ROOM = 1 << 30  # bytes that a model's openings may take
-STEP = 4  # tokens: widths are rounded up to it, since a CPU's kernels are made for each shape anew
+STEP = 8  # tokens: widths are rounded up to it, since oneDNN makes a kernel for each shape that it meets
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,11 @@ class Opening:
 
 
 NOTHING = Opening()
+
+
+def padded(tokens: int) -> int:
+    """How wide a batch is that holds so many tokens."""
+    return -(-tokens // STEP) * STEP
 
 
 @dataclass
@@ -81,8 +87,9 @@ class Read:
         if not len(tokens):
             return self
         seen = torch.cat([self.seen, self.seen.new_ones(len(tokens), 1)], dim=1)
-        done = model(input_ids=tokens[:, None], attention_mask=seen, position_ids=self.place, use_cache=True,
-                     cache=self.memory)
+        with quick_products(False):  # as many shapes as there are numbers of texts and tokens
+            done = model(input_ids=tokens[:, None], attention_mask=seen, position_ids=self.place, use_cache=True,
+                         cache=self.memory)
         return Read(self.memory, seen, self.place + 1, done.logits[:, -1], self.rows)
 
 
@@ -99,13 +106,14 @@ def read(model: PreTrainedModel, prompts: Sequence[Sequence[int]], openings: Seq
 
     known = [opening.shared(prompt) for opening, prompt in zip(openings, prompts, strict=True)]
     rest = [list(prompt[k:]) for prompt, k in zip(prompts, known, strict=True)]
-    before, width = _round(max(known)), _round(max(map(len, rest)))
+    before, width = padded(max(known)), padded(max(map(len, rest)))
     ids = torch.tensor([[pad] * (width - len(few)) + few for few in rest], device=model.device)
     seen = torch.tensor([[0] * (before - k) + [1] * k + [0] * (width - len(few)) + [1] * len(few)
                          for k, few in zip(known, rest, strict=True)], device=model.device)
     places = (seen.cumsum(dim=1) - 1).clamp(min=0)[:, before:]
-    done = model(input_ids=ids, attention_mask=seen, position_ids=places, use_cache=True, logits_to_keep=1,
-                 cache=_memory(openings, known, before) if before else None)
+    with quick_products():
+        done = model(input_ids=ids, attention_mask=seen, position_ids=places, use_cache=True, logits_to_keep=1,
+                     cache=_memory(openings, known, before) if before else None)
     return Read(done.cache, seen, places[:, -1:] + 1, done.logits[:, -1], torch.arange(len(rest), device=model.device))
 
 
@@ -179,10 +187,6 @@ class Openings:
             made = torch.stack([one for layer in found.memory.layers for one in (layer.keys, layer.values)], dim=2)
             for text, ids, row, seen in zip(texts, prompts, made, found.seen.bool(), strict=True):
                 self._kept[text] = Opening(ids, row[:, :, seen].permute(2, 1, 0, 3).contiguous())
-
-
-def _round(tokens: int) -> int:
-    return -(-tokens // STEP) * STEP
 
 
 def _memory(openings: Sequence[Opening], known: Sequence[int], before: int) -> DynamicCache:
