@@ -1,9 +1,9 @@
 """How a language model computes on a CPU: the same numbers in less time (benchmarks.engineer_bench).
 
 Notable choices:
-- torch multiplies float32 matrices with a library that knows no AVX-512 on processors of other makers; oneDNN does, and
-  is asked for by allowing it products of bfloat16. It takes them where a processor has units for them (AMX), and is
-  exact to float32 elsewhere.
+- torch multiplies float32 matrices with a library that uses AVX-512 on its maker's processors alone. oneDNN does on
+  all, and is asked for by allowing it products of bfloat16. It would take them where a processor has units for them
+  (AMX), so there it is not asked; elsewhere it stays exact to float32.
 - Within that, torch's own attention asks oneDNN for each of many small blocks, which costs more than it saves; so
   attention is written out here, the query heads that share keys in one product.
 - What a step frees is kept for the next. glibc gives it back to the system, which then hands out the same pages anew,
@@ -14,6 +14,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def _keep_freed_memory() -> None:
 
 @contextmanager
 def quick_products(on: bool = True) -> Iterator[None]:
-    """Within it, float32 matrices are multiplied by oneDNN, or not. Nothing changes on other devices.
+    """Within it, float32 matrices are multiplied by oneDNN, where that is as exact; or not. Other devices don't mind.
 
     oneDNN makes a kernel for each shape that it meets, which takes longer than a product of few rows.
     """
@@ -55,11 +56,19 @@ def quick_products(on: bool = True) -> Iterator[None]:
 
     told = torch.backends.mkldnn.matmul
     before = told.fp32_precision
-    told.fp32_precision = "bf16" if on else "ieee"
+    told.fp32_precision = "bf16" if on and _exact_in_onednn() else "ieee"
     try:
         yield
     finally:
         told.fp32_precision = before
+
+
+@cache
+def _exact_in_onednn() -> bool:
+    import torch
+
+    has = torch.cpu.get_capabilities()
+    return bool(has.get("avx512_f")) and not has.get("amx_bf16")
 
 
 def attention(module: torch.nn.Module, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor,

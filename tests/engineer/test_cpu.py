@@ -39,12 +39,21 @@ def test_a_model_says_what_it_says_elsewhere(pupil_folder):
         here = engineer.model(ids).logits
     engineer.model.set_attn_implementation("sdpa")
     with torch.inference_mode():
-        torch.testing.assert_close(here, engineer.model(ids).logits, atol=2e-2, rtol=2e-2)
+        torch.testing.assert_close(here, engineer.model(ids).logits, atol=1e-4, rtol=1e-4)
+
+
+def test_quick_products_are_products_of_float32():
+    draws = torch.Generator().manual_seed(2)
+    one, other = torch.randn(512, 128, generator=draws), torch.randn(128, 256, generator=draws)
+    with quick_products():
+        quick = one @ other
+    torch.testing.assert_close(quick.double(), one.double() @ other.double(), atol=1e-4, rtol=1e-4)
 
 
 def test_products_are_quick_within_only():
     before = torch.backends.mkldnn.matmul.fp32_precision
     with pytest.raises(RuntimeError), quick_products():
-        assert torch.backends.mkldnn.matmul.fp32_precision != before
+        with quick_products(False):
+            assert torch.backends.mkldnn.matmul.fp32_precision == "ieee"
         raise RuntimeError
     assert torch.backends.mkldnn.matmul.fp32_precision == before
