@@ -36,7 +36,7 @@ DEMO_SIZE: Sizes = {"scripted_races": {"seeds": 40, "unseen_circuits": 8, "worke
 TOY_SIZE: Sizes = {"sft_dataset": {"races": 2, "validation_races": 1},
                    "sft_engineer": {"settings": {"epochs": 12.0, "warmup_steps": 5, "round_races": 1,
                                                  "round_epochs": 6.0}},
-                   "grpo_engineer": {"settings": {"steps": 1, "races": 1, "states": 2, "samples": 2,
+                   "grpo_engineer": {"settings": {"steps": 1, "races": 1, "states": 2, "looks": 7, "samples": 4,
                                                   "temperature": 0.4}},
                    "scripted_races": {"seeds": 1, "unseen_circuits": 1, "workers": 1},
                    "strategy_evaluation": {"seeds": 1, "unseen_circuits": 1, "hint_races": 1, "workers": 1}}

@@ -92,7 +92,10 @@ def attention(module: torch.nn.Module, query: torch.Tensor, key: torch.Tensor, v
     asked = (query * scaling).reshape(rows * groups, heads // groups * new, size)
     scores = torch.bmm(asked, key.reshape(rows * groups, tokens, size).transpose(1, 2))
     if attention_mask is not None:
-        scores.view(rows, groups, -1, new, tokens).add_(attention_mask[:, :, None])
+        # Under autocast scores are bfloat16 and the mask is not: its least number would be minus infinity there.
+        least = attention_mask.clamp(min=torch.finfo(scores.dtype).min) if scores.dtype != attention_mask.dtype else \
+            attention_mask
+        scores.view(rows, groups, -1, new, tokens).add_(least[:, :, None])
     shares = scores.softmax(dim=-1, dtype=torch.float32).to(value.dtype)
     told = torch.bmm(shares, value.reshape(rows * groups, tokens, size))
     return told.view(rows, heads, new, size).transpose(1, 2).contiguous(), None

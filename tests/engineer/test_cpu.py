@@ -25,6 +25,12 @@ def test_attention_is_that_of_torch(heads, groups):
         torch.testing.assert_close(mine, theirs)
 
 
+def test_a_row_of_padding_is_no_infinity_in_bfloat16():
+    query, key = torch.randn(2, 4, 3, 8).bfloat16(), torch.randn(2, 2, 3, 8).bfloat16()
+    mask = torch.full((2, 1, 3, 3), torch.finfo(torch.float32).min)
+    assert attention(None, query, key, key, mask, 0.3)[0].isfinite().all()
+
+
 def test_attention_without_a_mask_sees_all():
     query, key = torch.randn(2, 4, 3, 8), torch.randn(2, 2, 7, 8)
     torch.testing.assert_close(attention(None, query, key, key, None, 0.25)[0].transpose(1, 2),
