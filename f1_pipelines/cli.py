@@ -4,6 +4,7 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import asdict
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -166,19 +167,73 @@ def serve(host: str, port: int) -> None:
 
 
 @cli.command()
+@click.argument("folder", required=False, type=click.Path(path_type=Path))
+def backup(folder: Path | None) -> None:
+    """Copy warehouse, calendar and checkpoints into FOLDER, verified: f1 backup /mnt/safe/f1-2026-monaco.
+
+    Without FOLDER a new one in backups/ beside the warehouse. `f1 restore FOLDER` goes back to it.
+    """
+    from f1_pipelines.warehouse.backup import create_backup
+
+    chosen, now = settings(), datetime.now(UTC)
+    target = (folder or chosen.f1_warehouse.with_name("backups") / f"f1-{now:%Y%m%dT%H%M%SZ}").expanduser().absolute()
+    size = create_backup(_warehouse(), target, chosen.calendar_path, chosen.checkpoints_path, now)
+    click.echo(f"{target}: {size / 2**20:,.1f} MiB, verified. Go back to it with `f1 restore {target}`")
+
+
+@cli.command()
+@click.argument("source", required=False, type=click.Path(exists=True, path_type=Path))
+def restore(source: Path | None) -> None:
+    """Go on from the newest intact copy of the warehouse, or from SOURCE: a folder of f1 backup, or a DuckDB file.
+
+    What is replaced is set aside, never deleted.
+    """
+    from f1_pipelines.warehouse.backup import restore_backup
+    from f1_pipelines.warehouse.restore import restore as restore_file
+
+    chosen, now = settings(), datetime.now(UTC)
+    source = source and source.expanduser().absolute()
+    restored = restore_backup(_warehouse(), source, chosen.calendar_path, chosen.checkpoints_path, now) \
+        if source and source.is_dir() else restore_file(_warehouse(), now, source)
+    for sentence in restored.skipped:
+        click.echo(f"skipped: {sentence}")
+    click.echo(f"{chosen.f1_warehouse} holds {restored.rows:,} rows again, from {restored.source} of "
+               f"{restored.published_at:%Y-%m-%d %H:%M} UTC; materialize again what came later")
+    for path in restored.set_aside:
+        click.echo(f"set aside: {path}")
+
+
+@cli.command()
+@click.confirmation_option(prompt="Set the warehouse and all its copies aside?")
+def reset() -> None:
+    """Set the warehouse aside with all its copies: the next write begins an empty one. Nothing is deleted."""
+    from f1_pipelines.warehouse.restore import reset as set_aside
+
+    click.echo(f"everything lies in {set_aside(_warehouse(), datetime.now(UTC))}; the next write begins an empty "
+               "warehouse")
+
+
+@cli.command()
 @click.option("--free-pools", is_flag=True, help="End runs whose process is gone and free their pool slots.")
-def doctor(free_pools: bool) -> None:
+@click.option("--deep", is_flag=True, help="Read all of the warehouse, its copies and the checkpoints: seconds a GB.")
+def doctor(free_pools: bool, deep: bool) -> None:
     """Check settings, warehouse, calendar and source, and say what to do."""
     from f1_pipelines.doctor import examine, free_pool_slots
 
     if free_pools:
         click.echo(free_pool_slots())
         return
-    findings = examine()
+    findings = examine(deep)
     for finding in findings:
         click.echo(f"{'ok  ' if finding.well else 'FAIL'}  {finding.what}: {finding.told}")
     if not all(finding.well for finding in findings):
         sys.exit(1)
+
+
+def _warehouse() -> WarehouseFile:
+    """The warehouse of the settings, for commands that write."""
+    chosen = settings()
+    return WarehouseFile(chosen.f1_warehouse, chosen.f1_write_wait_s, chosen.f1_generations)
 
 
 def _text_of(file: Path) -> str:

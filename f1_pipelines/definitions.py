@@ -35,7 +35,8 @@ defs = dg.Definitions(
     jobs=[jobs.pre_race, jobs.post_race, jobs.next_prediction],
     sensors=[automation.weekend_sensor],
     resources={
-        "warehouse": Warehouse(path=str(_settings.f1_warehouse), wait_s=_settings.f1_write_wait_s),
+        "warehouse": Warehouse(path=str(_settings.f1_warehouse), wait_s=_settings.f1_write_wait_s,
+                               generations=_settings.f1_generations),
         "race_data": RaceData(
             source=_settings.f1_source, f1db_path=str(_settings.f1_f1db_path) if _settings.f1_f1db_path else None,
             calendar=str(_settings.calendar_path),

@@ -2,13 +2,13 @@
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from f1_pipelines import integrity
 from f1_pipelines.identity.weekends import known_weekends
 from f1_pipelines.settings import Settings, settings
 from f1_pipelines.tracking.store import TrackingStore
@@ -27,12 +27,18 @@ class Finding:
     told: str
 
 
-def examine() -> list[Finding]:
-    """Look at settings, calendar, source, warehouse and Dagster's home. Never raises for what it finds."""
+def examine(deep: bool = False) -> list[Finding]:
+    """Look at settings, calendar, source, warehouse and Dagster's home. Never raises for what it finds.
+
+    Args:
+        deep: Read every block and row of the warehouse and its copies, and every checkpoint.
+    """
     told = settings()
     looks: dict[str, Callable[[Settings], str]] = {
         "calendar": _calendar, "source": _source, "warehouse": _warehouse, "tracking": _tracking,
         "dagster": _dagster_home}
+    if deep:
+        looks |= integrity.CHECKS
     findings = []
     for what, look in looks.items():
         try:
@@ -106,13 +112,9 @@ def _source(told: Settings) -> str:
 def _warehouse(told: Settings) -> str:
     warehouse = WarehouseFile(told.f1_warehouse)
     path, copy = warehouse.path, warehouse.published_path
-    warehouse.check()
     with warehouse.read() as connection:
         ((races,),) = connection.execute("SELECT count(DISTINCT weekend) FROM race.results").fetchall()
-    if not path.exists():
-        raise RuntimeError(f"{path} is gone and {copy.name} stands alone: the next write would start an empty file and "
-                           f"publish it over this copy; keep the rows with `{shlex.join(['cp', str(copy), str(path)])}`"
-                           f", or start afresh with `{shlex.join(['rm', str(copy)])}`")
+    warehouse.check()
     if warehouse.unpublished():
         raise RuntimeError(f"{path.name} holds more than {copy.name} shows: a run was killed before it published, or "
                            "somebody changed the file by hand; the next write publishes it")

@@ -30,6 +30,8 @@ class Settings(BaseSettings):
     mlflow_tracking_uri: str | None = Field(None, description="MLflow store; beside the warehouse when empty, and off "
                                             "for none.")
     f1_simulated_races: int = Field(10_000, ge=0, description="Simulated races behind each forecast; 0 for none.")
+    f1_generations: int = Field(3, ge=0, description="Earlier published copies of the warehouse that stay: so many of "
+                                "the latest, and the last one of so many days before.")
     f1_write_wait_s: float = Field(300.0, ge=0, description="How long a writer waits for another one [s].")
 
     @field_validator("f1_f1db_path", "f1_fastf1_cache", "f1_warehouse", "f1_weights", "f1_shared",

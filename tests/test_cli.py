@@ -123,7 +123,8 @@ def test_a_command_that_is_wrong_is_exit_code_2(f1, arguments):
 
 def test_a_published_copy_that_is_broken_says_what_to_do(f1, warehouse):
     warehouse.published_path.write_bytes(b"not a database" * 1000)
-    assert "delete this copy, the next write publishes a new one" in one_sentence(f1("query", "SELECT 1"))
+    complaint = one_sentence(f1("query", "SELECT 1"))
+    assert "`f1 doctor --deep` says whether f1.duckdb is intact, which the next write publishes again" in complaint
 
 
 def test_a_published_copy_of_another_version_is_refused(f1, warehouse):
@@ -196,3 +197,51 @@ def test_a_grand_prix_wants_a_weekend_and_a_driver(f1, more, told):
 def test_a_weekend_that_no_race_can_be_rebuilt_from_says_why(f1, warehouse, weekend, told):
     assert told in one_sentence(f1("race", "--family", "grand_prix", "--weekend", weekend, "--driver", "leclerc",
                                    "--seed", "3", "--policy", "stay_out"))
+
+
+def test_backup_damage_doctor_and_restore(f1, warehouse, tmp_path, monkeypatch):
+    monkeypatch.delenv("DAGSTER_HOME", raising=False)
+    monkeypatch.setenv("F1_SOURCE", "sample")
+    target = tmp_path / "safe" / "backup"
+    code, printed, _ = f1("backup", str(target))
+    assert code == 0 and f"Go back to it with `f1 restore {target}`" in printed
+    assert "is there already" in one_sentence(f1("backup", str(target)))
+
+    with warehouse.path.open("r+b") as file:
+        file.seek(3 * 4096)
+        file.write(bytes(64 * 1024))
+    assert f1("doctor")[0] in (0, 1)
+    code, printed, _ = f1("doctor", "--deep")
+    assert code == 1
+    assert "FAIL  warehouse file: " in printed and "damaged" in printed and "ok    published copy: " in printed
+
+    code, printed, _ = f1("restore", str(target))
+    assert code == 0 and f"from {target / 'f1.duckdb'}" in printed and "set aside: " in printed
+    assert f1("doctor", "--deep")[0] == 0
+    assert "is intact, so nothing was restored" in one_sentence(f1("restore"))
+
+
+def test_a_new_start_has_to_be_confirmed(f1, warehouse, monkeypatch):
+    monkeypatch.setattr("sys.stdin", None)
+    assert f1("reset")[0] != 0
+    assert warehouse.path.exists()
+    code, printed, _ = f1("reset", "--yes")
+    assert code == 0 and "the next write begins an empty warehouse" in printed
+    assert not warehouse.path.exists() and not warehouse.published_path.exists()
+
+
+def test_a_deleted_and_a_damaged_checkpoint_are_found_by_a_deep_look(f1, warehouse, tmp_path, monkeypatch):
+    monkeypatch.delenv("DAGSTER_HOME", raising=False)
+    broken = tmp_path / "checkpoints" / "abc"
+    broken.mkdir(parents=True)
+    (broken / "meta.json").write_text('{"feature_version": "1", "weights_sha256": "0"}')
+    (broken / "model.safetensors").write_bytes(b"cut off")
+    with warehouse.write("test") as connection:
+        connection.execute("""INSERT INTO ranking.checkpoints BY NAME SELECT 'gone' AS checkpoint, 'pretrained' AS kind,
+            'champion' AS model, '2018-australia' AS trained_from, '2025-abu-dhabi' AS trained_through, 1 AS n_races,
+            '1' AS feature_version, 'x' AS data_version, 0 AS seed, '{}' AS metrics, 'gone' AS path, true AS promoted,
+            now() AS created_at""")
+    code, printed, _ = f1("doctor", "--deep")
+    assert code == 1
+    assert "one of them is damaged" in printed
+    assert f"{tmp_path / 'checkpoints' / 'gone'} is promoted and not there" in printed

@@ -160,7 +160,7 @@ def test_a_file_that_was_not_published_is_told_at_once(warehouse):
 def test_a_copy_that_stands_alone_says_how_to_keep_it(warehouse):
     warehouse.path.unlink()
     well, told = told_of("warehouse")
-    assert not well and f"`cp {warehouse.published_path} {warehouse.path}`" in told
+    assert not well and "f1.duckdb is gone, while f1.published.duckdb holds" in told and "`f1 restore`" in told
     shutil.copy(warehouse.published_path, warehouse.path)
     assert told_of("warehouse")[0]
 

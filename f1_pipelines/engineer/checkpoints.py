@@ -75,7 +75,7 @@ def save_engineer(model: PreTrainedModel, rendering: Rendering, folder: Path,
             with path.open("rb+") as file:
                 os.fsync(file.fileno())
         target = folder / name
-        if target.exists() and not _damage(target):
+        if target.exists() and not damage_of(target):
             return EngineerCheckpoint(name, target, json.loads((target / META).read_text()))
         shutil.rmtree(target, ignore_errors=True)
         growing.rename(target)
@@ -90,7 +90,7 @@ def read_checkpoint(path: Path) -> EngineerCheckpoint:
     Raises:
         CheckpointError: It is absent, damaged, or of another environment or prompt.
     """
-    problem = _damage(path)
+    problem = damage_of(path)
     if problem:
         raise CheckpointError(f"{path}: {problem}; delete the folder and train again")
     meta = json.loads((path / META).read_text())
@@ -130,7 +130,7 @@ def load_engineer(path: Path, device: str = "cpu", bf16: bool = False) -> Engine
                     profile.generation_batch)
 
 
-def _damage(path: Path) -> str:
+def damage_of(path: Path) -> str:
     """What is wrong with a checkpoint's files, empty for nothing."""
     try:
         meta = json.loads((path / META).read_text())

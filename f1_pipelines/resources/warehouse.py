@@ -7,6 +7,7 @@ import duckdb
 from pydantic import Field
 
 from f1_pipelines.warehouse.database import WarehouseFile
+from f1_pipelines.warehouse.files import GENERATIONS
 
 
 class Warehouse(dg.ConfigurableResource):
@@ -15,9 +16,11 @@ class Warehouse(dg.ConfigurableResource):
     path: str = Field(description="The DuckDB file; made on the first write.")
     wait_s: float = Field(300.0, ge=0, description="How long a writer waits for another one [s].")
 
+    generations: int = Field(GENERATIONS, ge=0, description="Earlier published copies that stay (F1_GENERATIONS).")
+
     @property
     def file(self) -> WarehouseFile:
-        return WarehouseFile(self.path, self.wait_s)
+        return WarehouseFile(self.path, self.wait_s, self.generations)
 
     @contextmanager
     def read(self) -> Iterator[duckdb.DuckDBPyConnection]:

@@ -2,55 +2,55 @@
 
 A writer opens the file itself, under a lock, and commits everything or nothing; what it committed is then published as
 a copy, which is what everybody reads. So nobody's open shell stops a run, and no run stops anybody's query.
+
+The copy is also the backup. So a writer refuses to begin on a file that is gone, cut off, older than its copy or has a
+damaged log; a fresh copy is verified block by block before it replaces the last one; and the copies before stay for a
+while (`generations`).
 """
 from __future__ import annotations
 
 import glob
 import os
-import shlex
 import shutil
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import duckdb
 
 from f1_pipelines.tables.catalog import SCHEMA_VERSION
+from f1_pipelines.warehouse.duckdb_file import DamagedFile, verify_file
+from f1_pipelines.warehouse.files import GENERATIONS, WarehouseFiles
+from f1_pipelines.warehouse.guard import WarehouseError, first_line, lost, refuse_to_lose_rows, unusable
 from f1_pipelines.warehouse.lock import WarehouseBusy, no_writer, writer_lock
 from f1_pipelines.warehouse.migrate import WrongSchema, bring_up_to_date, check_version
 
 # How DuckDB says that another process has the file.
 _LOCKED = "Could not set lock"
-
-# DuckDB's file header and its two database headers, which every checkpoint that changes something writes anew.
-_HEADERS_BYTES = 3 * 4096
-
-
-class WarehouseError(RuntimeError):
-    """The warehouse can't be read or written as it is. The message says what to do."""
+# How it says that a block differs from its checksum.
+_CORRUPT = "Corrupt database file"
 
 
-class WarehouseFile:
-    """A DuckDB file and the read copy beside it."""
+class WarehouseFile(WarehouseFiles):
+    """Reads and writes the DuckDB file and its copies."""
 
-    def __init__(self, path: Path | str, wait_s: float = 300.0):
+    def __init__(self, path: Path | str, wait_s: float = 300.0, generations: int = GENERATIONS):
         """
         Args:
             path: The DuckDB file, anywhere; made on the first write.
             wait_s: How long a writer waits for another one before `WarehouseBusy` [s].
+            generations: How many earlier published copies stay (`Generations`).
         """
-        self.path = Path(path).expanduser().absolute()
+        super().__init__(Path(path).expanduser().absolute(), generations)
         self.wait_s = wait_s
-
-    @property
-    def published_path(self) -> Path:
-        """The copy that readers open: `f1.duckdb` is published as `f1.published.duckdb`."""
-        return self.path.with_name(f"{self.path.stem}.published{self.path.suffix}")
 
     @contextmanager
     def read(self) -> Iterator[duckdb.DuckDBPyConnection]:
         """A read-only connection to the published copy: all that was published when it was opened.
+
+        Each connection attaches the copy in a DuckDB instance of its own. One opened by its path would share the
+        instance of all others of this process, and see what was published when the first of them was opened.
 
         Raises:
             WrongSchema: The copy was written by another version of this project.
@@ -59,12 +59,14 @@ class WarehouseFile:
         if not self.published_path.exists():
             raise WarehouseError(f"no warehouse at {self.published_path} yet; fill it with `make demo`, or by "
                                  "materializing race_results in Dagster")
-        try:
-            connection = duckdb.connect(self.published_path, read_only=True)
-        except duckdb.Error as problem:
-            raise WarehouseError(f"{self.published_path} can't be opened ({_first_line(problem)}); delete this copy, "
-                                 "the next write publishes a new one") from problem
-        with connection:
+        with duckdb.connect() as connection:
+            try:
+                attach(connection, self.published_path)
+            except duckdb.Error as problem:
+                raise WarehouseError(
+                    f"{self.published_path} can't be opened ({first_line(problem)}); `f1 doctor --deep` says whether "
+                    f"{self.path.name} is intact, which the next write publishes again; `f1 restore` goes on from an "
+                    "earlier copy if it is not") from problem
             check_version(connection, self.published_path)
             connection.execute("SET TimeZone = 'UTC'")
             yield connection
@@ -74,21 +76,25 @@ class WarehouseFile:
 
         Raises:
             WrongSchema: It was written by another version of this project, or by somebody else.
-            WarehouseError: It can't be opened, after a crash for example. The message has the command to recover.
+            WarehouseError: It is gone, damaged or can't be opened. The message has the command to recover.
         """
-        if not self.path.exists():
-            return
-        try:
-            with duckdb.connect(self.path, read_only=True) as connection:
-                check_version(connection, self.path)
-        except duckdb.Error as problem:
-            if _LOCKED not in str(problem):
-                raise WarehouseError(self._recovery_advice(problem)) from problem
+        with no_writer(self.path) as alone:
+            if not alone:
+                return  # it has checked the file itself
+            refuse_to_lose_rows(self)
+            if not self.path.exists():
+                return
+            try:
+                with duckdb.connect(self.path, read_only=True) as connection:
+                    check_version(connection, self.path)
+            except duckdb.Error as problem:
+                if _LOCKED not in str(problem):
+                    raise unusable(self, problem) from problem
 
     def unpublished(self) -> bool:
         """Whether the file holds commits that its copy lacks, and no writer is at work that will publish them."""
         with no_writer(self.path) as alone:
-            return alone and self._is_ahead()
+            return alone and self.is_ahead()
 
     @contextmanager
     def write(self, purpose: str) -> Iterator[duckdb.DuckDBPyConnection]:
@@ -100,15 +106,20 @@ class WarehouseFile:
         Raises:
             WarehouseBusy: Another process holds the file for longer than `wait_s`.
             WrongSchema: The file was written by another version of this project, or by somebody else.
-            WarehouseError: The file can't be opened at all.
+            WarehouseError: The file is gone, damaged or older than its published copy, so that a write would lose
+                rows; or it can't be opened. Raised before the body. After it, where the file turns out to be damaged
+                when it is published: then the copy stays as it was.
         """
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with writer_lock(self.path, purpose, self.wait_s):
             self._remove_torn_copies()
-            ahead = self._is_ahead()
+            refuse_to_lose_rows(self)
+            ahead = self.is_ahead()
             connection = self._open_for_writing()
             try:
                 new = not check_version(connection, self.path)
+                if new and self.copies():
+                    raise lost(self, "holds no tables")
                 # What a killed writer had committed is not held back until this body ends, which may take long or fail.
                 if ahead and not new:
                     self._publish(connection)
@@ -119,9 +130,14 @@ class WarehouseFile:
                     yield connection
                     connection.execute("COMMIT")
                 except BaseException:
-                    connection.execute("ROLLBACK")
+                    with suppress(duckdb.Error):  # a file that is damaged can't even be rolled back; it is closed below
+                        connection.execute("ROLLBACK")
                     raise
                 self._publish(connection)
+            except duckdb.Error as problem:
+                if _CORRUPT not in str(problem):
+                    raise
+                raise unusable(self, problem) from problem
             finally:
                 connection.close()
 
@@ -132,44 +148,68 @@ class WarehouseFile:
                 return duckdb.connect(self.path)
             except duckdb.IOException as problem:
                 if _LOCKED not in str(problem):
-                    raise WarehouseError(self._recovery_advice(problem)) from problem
+                    raise unusable(self, problem) from problem
                 if time.monotonic() > deadline:
                     raise WarehouseBusy(
-                        f"{self.path} is open in another program ({_first_line(problem)}); waited {self.wait_s:g} s. "
+                        f"{self.path} is open in another program ({first_line(problem)}); waited {self.wait_s:g} s. "
                         f"Close it, and query {self.published_path.name} instead: it is never locked."
                     ) from problem
                 time.sleep(0.2)
             except duckdb.Error as problem:
-                raise WarehouseError(self._recovery_advice(problem)) from problem
+                raise unusable(self, problem) from problem
 
-    def _recovery_advice(self, problem: Exception) -> str:
-        broken = [path for path in (self.path, self.path.with_name(self.path.name + ".wal")) if path.exists()]
-        aside = " && ".join(shlex.join(["mv", str(path), f"{path}.broken"]) for path in broken)
-        advice = f"{self.path} can't be opened: {_first_line(problem)}."
-        if self.published_path.exists():
-            return (f"{advice} The last published copy is whole; keep what is broken aside and go on from there: "
-                    f"`{aside} && {shlex.join(['cp', str(self.published_path), str(self.path)])}`")
-        return f"{advice} Nothing was published from it yet; keep it aside, `{aside}`, and load the weekends again"
+    def snapshot(self, target: Path) -> None:
+        """Copy the file as it was committed last, and verify the copy.
 
-    def _is_ahead(self) -> bool:
-        """Whether the copy differs from the file. By content: times say nothing after a `cp` or a restored backup."""
-        if not self.path.exists():
-            return False
-        log = self.path.with_name(self.path.name + ".wal")
-        return (not self.published_path.exists() or _headers(self.path) != _headers(self.published_path)
-                or (log.exists() and log.stat().st_size > 0))
+        Args:
+            target: File to write.
 
-    def _publish(self, connection: duckdb.DuckDBPyConnection) -> None:
-        # The copy takes the file alone: without a checkpoint it would lack what is still in the WAL.
-        connection.execute("CHECKPOINT")
+        Raises:
+            WarehouseError: There is no file, or it is damaged.
+            WarehouseBusy: A writer is at work for longer than `wait_s`.
+        """
+        with writer_lock(self.path, "a backup", self.wait_s):
+            refuse_to_lose_rows(self)
+            if not self.path.exists():
+                raise WarehouseError(f"there is no warehouse at {self.path}; set F1_WAREHOUSE to the one that is meant")
+            if self.is_ahead():
+                connection = self._open_for_writing()
+                try:
+                    self._publish(connection)
+                finally:
+                    connection.close()
+            copy_durably(self.path, target)
+            try:
+                verify_file(target)
+            except DamagedFile as problem:
+                target.unlink()
+                raise unusable(self, problem) from problem
+
+    def publish_file(self) -> None:
+        """Put a verified copy of the file in the place of the published one, which becomes an earlier one.
+
+        Only under the writer's lock, and when the log is empty: the copy takes the file alone.
+
+        Raises:
+            WarehouseError: The copy is damaged, so the file is. The published copy stays as it was.
+        """
         fresh = self.published_path.with_name(f".{self.published_path.name}.{os.getpid()}")
         try:
-            shutil.copyfile(self.path, fresh)
-            with open(fresh, "rb") as handle:
-                os.fsync(handle.fileno())
+            copy_durably(self.path, fresh)
+            try:
+                verify_file(fresh)
+            except DamagedFile as problem:
+                raise unusable(self, problem) from problem
+            if self.published_path.exists():
+                self.generations.add(self.published_path)
             os.replace(fresh, self.published_path)
         finally:
             fresh.unlink(missing_ok=True)
+        self.generations.prune()
+
+    def _publish(self, connection: duckdb.DuckDBPyConnection) -> None:
+        connection.execute("CHECKPOINT")
+        self.publish_file()
 
     def _remove_torn_copies(self) -> None:
         # Under the lock nobody else publishes: what lies there is of writers that were killed.
@@ -177,13 +217,18 @@ class WarehouseFile:
             torn.unlink(missing_ok=True)
 
 
-def _headers(path: Path) -> bytes:
-    with open(path, "rb") as handle:
-        return handle.read(_HEADERS_BYTES)
+def attach(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
+    """Make a database file, read-only, the default one of a connection to an empty instance."""
+    quoted = str(path).replace("'", "''")
+    connection.execute(f"ATTACH '{quoted}' AS f1 (READ_ONLY)")
+    connection.execute("USE f1")
 
 
-def _first_line(problem: Exception) -> str:
-    return str(problem).strip().splitlines()[0]
+def copy_durably(source: Path, target: Path) -> None:
+    """Copy a file so that it is on the disk when this returns."""
+    shutil.copyfile(source, target)
+    with open(target, "rb") as handle:
+        os.fsync(handle.fileno())
 
 
 __all__ = ["SCHEMA_VERSION", "WarehouseBusy", "WarehouseError", "WarehouseFile", "WrongSchema"]

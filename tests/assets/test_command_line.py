@@ -46,3 +46,30 @@ def test_an_unknown_weekend_and_a_failed_asset_are_not_exit_code_0(dagster):
     failed = dagster("--select", "race_results", "--partition", "2026-abu-dhabi")
     assert failed.returncode != 0
     assert "nothing could be loaded from f1db: 2026-abu-dhabi race" in failed.stdout + failed.stderr
+
+
+def test_a_lost_warehouse_stops_a_run_and_comes_back_with_all_its_rows(dagster, tmp_path):
+    """O1: the next run found no file, began an empty one, and published it over the only copy."""
+    place = tmp_path / "elsewhere"
+    assert dagster("--select", "race_calendar,race_results", "--partition", "2024-sao-paulo").returncode == 0
+    copy = (place / "f1.published.duckdb").read_bytes()
+    (place / "f1.duckdb").unlink()
+
+    failed = dagster("--select", "race_calendar", "--partition", "2024-qatar")
+    output = " ".join((failed.stdout + failed.stderr).split())
+    assert failed.returncode != 0
+    assert "is gone, while f1.published.duckdb holds what was published on" in output
+    assert (place / "f1.published.duckdb").read_bytes() == copy
+    doctor = dagster.f1("doctor", "--deep")
+    assert doctor.returncode == 1
+    assert "FAIL  warehouse: " in doctor.stdout and "`f1 restore`" in doctor.stdout
+
+    restored = dagster.f1("restore")
+    assert restored.returncode == 0, restored.stderr
+    assert f"from {place / 'f1.published.duckdb'}" in restored.stdout
+    assert dagster("--select", "race_calendar", "--partition", "2024-qatar").returncode == 0
+    rows = dagster.f1("query", "--format", "csv", "SELECT weekend FROM race.calendar ORDER BY ALL")
+    assert rows.stdout.split() == ["weekend", "2024-qatar", "2024-sao-paulo"]
+    deep = dagster.f1("doctor", "--deep")
+    assert deep.returncode == 0, deep.stdout
+    assert "ok    earlier copies: " in deep.stdout

@@ -317,7 +317,7 @@ def test_a_new_optional_column_is_added_and_a_changed_type_refused(warehouse):
 def test_a_broken_file_says_how_to_go_back_to_the_published_copy(warehouse):
     put(warehouse, stops("2026-monaco"))
     warehouse.path.write_bytes(b"not a database" * 1000)
-    with pytest.raises(WarehouseError, match=r"published copy is whole.*`mv .* && cp "):
+    with pytest.raises(WarehouseError, match=r"not a valid DuckDB database file.*`f1 restore` sets the file aside"):
         put(warehouse, stops("2026-spain"))
     assert rows(warehouse) == [("2026-monaco", 3, 22.0)]
 
