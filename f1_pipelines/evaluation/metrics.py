@@ -130,7 +130,7 @@ def _place_odds(scores: ArrayLike, order: ArrayLike) -> Array:
     if len(np.unique(actual)) < len(actual):
         raise ValueError("two cars share a place: an official order has none")
     ranks = ranks[actual.argsort()]
-    first = rankdata(ranks, method="min")[:, None]
-    last = rankdata(ranks, method="max")[:, None]
-    place = np.arange(1, len(ranks) + 1)[None, :]
+    first = (ranks[:, None] > ranks).sum(axis=1)[:, None]  # places from 0 that a car shares with those it ties with
+    last = (ranks[:, None] >= ranks).sum(axis=1)[:, None] - 1
+    place = np.arange(len(ranks))[None, :]
     return ((place >= first) & (place <= last)) / (last - first + 1)
