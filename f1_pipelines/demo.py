@@ -5,9 +5,11 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ from typing import Any
 import click
 
 from f1_pipelines.identity.weekends import Weekend, known_weekends
+from f1_pipelines.run_failure import reasons
 from f1_pipelines.settings import PROJECT_ROOT, Settings, settings
 from f1_pipelines.sources.base import RaceDataSource
 from f1_pipelines.sources.choose import open_source
@@ -22,6 +25,7 @@ from f1_pipelines.tables.race import RESULTS
 
 _TABLE = PROJECT_ROOT / "warehouse" / "queries" / "ranking_table.sql"
 _LEADERBOARD = PROJECT_ROOT / "warehouse" / "queries" / "leaderboard.sql"
+DEFINITIONS = "f1_pipelines.definitions"
 Sizes = dict[str, dict[str, Any]]
 # What trains the ranker comes before the engineer, who holds the pool of the GPU for minutes; a run that waits for a
 # pool keeps a core busy with waiting.
@@ -51,7 +55,7 @@ def run(engineer: str = "demo") -> None:
         engineer: How much of the race engineer, a key of `SIZES`.
 
     Raises:
-        click.ClickException: A step failed; Dagster has printed which and why.
+        click.ClickException: A step failed; which and why is printed.
     """
     told, sizes = settings(), SIZES[engineer]
     source = told.f1_source + (f" ({told.f1_f1db_path})" if told.f1_f1db_path else "")
@@ -125,25 +129,53 @@ def _source(told: Settings) -> RaceDataSource:
 def materialize(selection: str, partitions: str | None = None, sizes: Sizes | None = None,
                 patient: bool = False) -> None:
     """`dagster asset materialize` for a range of weekends or, without, of assets of no weekend; its debug lines left
-    out. `sizes` configures the assets that it names; a patient run lets others go before."""
+    out. `sizes` configures the assets that it names; a patient run lets others go before.
+
+    Raises:
+        click.ClickException: It failed. Why is printed: each failed step with its error, each failed check with its
+            rows, and where the whole output lies.
+    """
     command = [*(["nice", "-n", "10"] if patient else []), sys.executable, "-m", "dagster", "asset", "materialize",
-               "-m", "f1_pipelines.definitions", "--select", selection,
+               "-m", DEFINITIONS, "--select", selection,
                *(["--partition-range", partitions] if partitions else [])]
     told = {name: {"config": sizes[name]} for name in selection.split(",") if sizes and name in sizes}
     if told:
         command += ["--config-json", json.dumps({"ops": told})]
-    environment = {**os.environ, "PYTHONWARNINGS": "ignore::FutureWarning"}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment) as run:
-        for line in run.stdout or ():
-            if _worth_showing(line):
-                click.echo(f"  {_shortened(line)}")
-    if run.returncode:
-        raise click.ClickException("a step failed: see the lines above; `f1 doctor` checks the installation")
+    with _dagster_home() as home, tempfile.NamedTemporaryFile(
+            "w", prefix="f1-demo-", suffix=".log", delete=False, encoding="utf-8") as log:
+        environment = {**os.environ, "PYTHONWARNINGS": "ignore::FutureWarning", "DAGSTER_HOME": str(home)}
+        output = []
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                              errors="replace", env=environment) as run:
+            for line in run.stdout or ():
+                output.append(line)
+                log.write(line)
+                if _worth_showing(line):
+                    click.echo(f"  {_shortened(line)}")
+        if not run.returncode:
+            os.unlink(log.name)
+            return
+        failed = reasons(output, run.returncode, home)
+    # At once, and not only with the exception: what runs beside may go on for minutes before that is seen.
+    click.echo("\n".join(["", *(f"FAILED: {reason}" for reason in failed), f"The whole log: {log.name}", ""]), err=True)
+    raise click.ClickException(f"failed: {', '.join(reason.what for reason in failed)}; the reason stands above, the "
+                               f"whole log in {log.name}; `f1 doctor` checks the installation")
+
+
+@contextmanager
+def _dagster_home() -> Iterator[Path]:
+    """The caller's own, else one that goes when the run is over: its event log says why a run failed."""
+    if given := os.environ.get("DAGSTER_HOME"):
+        yield Path(given)
+        return
+    with tempfile.TemporaryDirectory(prefix="f1-demo-home-") as folder:
+        Path(folder, "dagster.yaml").write_bytes((PROJECT_ROOT / "dagster.yaml").read_bytes())
+        yield Path(folder)
 
 
 def _worth_showing(line: str) -> bool:
     return any(mark in line for mark in ("STEP_SUCCESS", "STEP_FAILURE", "RUN_FAILURE", " - WARNING - ", " - INFO - ",
-                                         " - ERROR - ", "Failure:", "Error:"))
+                                         " - ERROR - "))
 
 
 def _shortened(line: str) -> str:

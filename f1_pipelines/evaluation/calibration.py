@@ -1,10 +1,13 @@
 """How far probabilities can be believed: Brier score, log loss, and what happened as often as was said."""
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pandas as pd
 
 from f1_pipelines.chances import PODIUM, POINTS
+from f1_pipelines.tables.bounds import clip_rounding
 
 BINS = 10
 # A winner who was never drawn was not impossible: half a draw of 10,000.
@@ -23,10 +26,10 @@ def chance_metrics(cars: pd.DataFrame) -> dict[str, float]:
         log_loss_win; brier_win, summed over the cars as for any choice among many; brier_podium and brier_points, mean
         over the cars.
     """
-    error = {event: (cars[f"p_{event}"] - happened(cars, event)) ** 2 for event in LAST_PLACE}
-    winner = cars.loc[cars["official_order"] == 1, "p_win"].iloc[0]
-    return {"log_loss_win": float(-np.log(max(winner, LEAST))), "brier_win": float(error["win"].sum()),
-            "brier_podium": float(error["podium"].mean()), "brier_points": float(error["points"].mean())}
+    error = {event: math.fsum((_probabilities(cars, event) - happened(cars, event)) ** 2) for event in LAST_PLACE}
+    winner = _probabilities(cars, "win")[cars["official_order"] == 1].iloc[0]
+    return {"log_loss_win": 0.0 - math.log(max(winner, LEAST)), "brier_win": error["win"],
+            "brier_podium": error["podium"] / len(cars), "brier_points": error["points"] / len(cars)}
 
 
 def happened(cars: pd.DataFrame, event: str) -> pd.Series:
@@ -45,13 +48,14 @@ def reliability(cars: pd.DataFrame) -> pd.DataFrame:
     """
     tables = []
     for event in LAST_PLACE:
-        said = cars[f"p_{event}"].to_numpy("float64")
+        said = _probabilities(cars, event).to_numpy()
         # 0.3 as a share of draws may lie a hair below three tenths.
         number = np.clip(np.floor(said * BINS + 1e-9).astype(int), 0, BINS - 1) + 1
         rows = cars[["predictor", "protocol"]].assign(event=event, bin=number, said=said, did=happened(cars, event))
         tables.append(rows.groupby(["predictor", "protocol", "event", "bin"], as_index=False).agg(
             n=("said", "size"), mean_probability=("said", "mean"), frequency=("did", "mean")))
-    return pd.concat(tables, ignore_index=True)
+    table = pd.concat(tables, ignore_index=True)
+    return table.assign(mean_probability=clip_rounding(table["mean_probability"], 0.0, 1.0))
 
 
 def expected_calibration_error(table: pd.DataFrame) -> pd.DataFrame:
@@ -66,4 +70,9 @@ def expected_calibration_error(table: pd.DataFrame) -> pd.DataFrame:
     apart = (table["mean_probability"] - table["frequency"]).abs() * table["n"]
     key = ["predictor", "protocol", "event"]
     sums = table.assign(apart=apart).groupby(key)[["apart", "n"]].sum()
-    return (sums["apart"] / sums["n"]).unstack("event").add_prefix("ece_")  # noqa: PD010
+    return clip_rounding(sums["apart"] / sums["n"], 0.0, 1.0).unstack("event").add_prefix("ece_")  # noqa: PD010
+
+
+def _probabilities(cars: pd.DataFrame, event: str) -> pd.Series:
+    """Predicted probabilities of the event; a mixture or a mean of some may have rounded to just past 1."""
+    return clip_rounding(cars[f"p_{event}"].astype("float64"), 0.0, 1.0)

@@ -2,18 +2,26 @@
 
 Tied scores are worth what breaking the tie at random would earn on average, so that rows which happen to lie in the
 order of the result can't help (a constant score once scored 1.000 that way). A field of one car has no order: NaN.
+
+The values are the same for every order of the rows and on every processor: sums are of whole or half numbers, or
+exactly rounded (`math.fsum`). BLAS adds up in an order of its own on each kind of processor; the ratio of two of its
+sums once gave a perfect NDCG of 1.0000000000000002.
 """
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import kendalltau, rankdata
+from scipy.stats import rankdata
+
+from f1_pipelines.tables.bounds import clip_rounding
 
 # Points of the first ten: what a place is worth in NDCG.
 GAINS = np.array([25.0, 18.0, 15.0, 12.0, 10.0, 8.0, 6.0, 4.0, 2.0, 1.0])
 NDCG_PLACES = len(GAINS)
+DISCOUNTS = np.array([1 / math.log2(place + 1) for place in range(1, NDCG_PLACES + 1)])
 PODIUM_PLACES = 3
 
 Array = NDArray[np.float64]
@@ -26,59 +34,71 @@ def spearman(scores: ArrayLike, order: ArrayLike) -> float:
         scores: One per car, higher = further ahead.
         order: Official order of the same cars, 1 = first; any ascending numbers will do.
     """
-    predicted, actual = _ranks(scores, order)
-    if len(actual) < 2:
+    return rank_correlation(*_ranks(scores, order))
+
+
+def rank_correlation(first: Array, second: Array) -> float:
+    """Pearson correlation of two rankings of the same cars; 0 where one of them ties all, NaN for a single car.
+
+    Ranks are whole or half numbers: every sum is exact, whatever adds it up.
+
+    Args:
+        first: Ranks as `scipy.stats.rankdata` gives them, mean ranks for ties.
+        second: Ranks of the other order.
+    """
+    if len(first) < 2:
         return float("nan")
-    predicted, actual = predicted - predicted.mean(), actual - actual.mean()
-    spread = np.sqrt((predicted @ predicted) * (actual @ actual))
-    return float(predicted @ actual / spread) if spread else 0.0
+    first, second = first - first.mean(), second - second.mean()
+    spread = np.sqrt((first @ first) * (second @ second))
+    return clip_rounding(float(first @ second / spread), -1.0, 1.0) if spread else 0.0
 
 
 def kendall(scores: ArrayLike, order: ArrayLike) -> float:
-    """Kendall's tau-b, 1 = the official order; 0 where all scores tie. Arguments as for `spearman`."""
+    """Kendall's tau-b, 1 = the official order; 0 where all scores tie. Arguments as for `spearman`.
+
+    Counted pair by pair: whole numbers, so that a perfect order is exactly 1 (scipy gives 0.9999999999999998).
+    """
     predicted, actual = _ranks(scores, order)
     if len(actual) < 2:
         return float("nan")
-    if np.ptp(predicted) == 0 or np.ptp(actual) == 0:
-        return 0.0
-    return float(kendalltau(predicted, actual).statistic)
+    ahead = [np.sign(ranks[:, None] - ranks[None, :]) for ranks in (predicted, actual)]  # (N, N), each pair twice
+    untied = [int(np.count_nonzero(sign)) for sign in ahead]
+    return float((ahead[0] * ahead[1]).sum()) / math.sqrt(untied[0] * untied[1]) if all(untied) else 0.0
 
 
 def ndcg10(scores: ArrayLike, order: ArrayLike) -> float:
     """Expected DCG of the first ten places over the best one; gains are the points 25-18-15-12-10-8-6-4-2-1."""
-    places, actual = _place_odds(scores, order)
-    if len(actual) < 2:
+    odds = _place_odds(scores, order)
+    if len(odds) < 2:
         return float("nan")
-    gain = np.zeros(len(actual))
-    counted = min(NDCG_PLACES, len(actual))
-    gain[:counted] = GAINS[:counted]
-    discount = 1 / np.log2(np.arange(counted) + 2)
-    earned = places[:, :counted] @ discount @ gain[actual.astype(int) - 1]
-    return float(earned / (gain[:counted] @ discount))
+    counted = min(NDCG_PLACES, len(odds))
+    worth = GAINS[:counted, None] * DISCOUNTS[:counted]  # (cars, places)
+    earned = math.fsum((odds[:counted, :counted] * worth).ravel())
+    return clip_rounding(earned / math.fsum(worth.diagonal()), 0.0, 1.0)
 
 
 def top1(scores: ArrayLike, order: ArrayLike) -> float:
     """Chance that the winner is ranked first: 1 or 0, a share where the lead is tied."""
-    places, actual = _place_odds(scores, order)
-    return float(places[actual == 1, 0].sum()) if len(actual) > 1 else float("nan")
+    odds = _place_odds(scores, order)
+    return float(odds[0, 0]) if len(odds) > 1 else float("nan")
 
 
 def podium_overlap(scores: ArrayLike, order: ArrayLike) -> float:
     """Share of the podium that is predicted on it, whatever the step."""
-    places, actual = _place_odds(scores, order)
-    if len(actual) < 2:
+    odds = _place_odds(scores, order)
+    if len(odds) < 2:
         return float("nan")
-    steps = min(PODIUM_PLACES, len(actual))
-    return float(places[actual <= steps, :steps].sum() / steps)
+    steps = min(PODIUM_PLACES, len(odds))
+    return clip_rounding(math.fsum(odds[:steps, :steps].ravel()) / steps, 0.0, 1.0)
 
 
 def mae_positions(scores: ArrayLike, order: ArrayLike) -> float:
     """Mean distance of a car from its official place [places]."""
-    places, actual = _place_odds(scores, order)
-    if len(actual) < 2:
+    odds = _place_odds(scores, order)
+    if len(odds) < 2:
         return float("nan")
-    distance = np.abs(np.arange(1, len(actual) + 1)[None, :] - actual[:, None])
-    return float((places * distance).sum() / len(actual))
+    place = np.arange(len(odds))
+    return math.fsum((odds * np.abs(place[None, :] - place[:, None])).ravel()) / len(odds)
 
 
 METRICS: dict[str, Callable[[ArrayLike, ArrayLike], float]] = {
@@ -103,12 +123,14 @@ def _ranks(scores: ArrayLike, order: ArrayLike) -> tuple[Array, Array]:
     return rankdata(-predicted), rankdata(actual)
 
 
-def _place_odds(scores: ArrayLike, order: ArrayLike) -> tuple[Array, Array]:
-    """Odds of each car (rows, n) for each place (columns, n) with ties broken at random, and its actual place 1..n."""
+def _place_odds(scores: ArrayLike, order: ArrayLike) -> Array:
+    """Odds of each car for each place (columns, N) with ties broken at random; cars in their official order (rows, N).
+    """
     ranks, actual = _ranks(scores, order)
     if len(np.unique(actual)) < len(actual):
         raise ValueError("two cars share a place: an official order has none")
-    first = rankdata(ranks, method="min")[:, None]
-    last = rankdata(ranks, method="max")[:, None]
-    place = np.arange(1, len(actual) + 1)[None, :]
-    return ((place >= first) & (place <= last)) / (last - first + 1), actual
+    ranks = ranks[actual.argsort()]
+    first = (ranks[:, None] > ranks).sum(axis=1)[:, None]  # places from 0 that a car shares with those it ties with
+    last = (ranks[:, None] >= ranks).sum(axis=1)[:, None] - 1
+    place = np.arange(len(ranks))[None, :]
+    return ((place >= first) & (place <= last)) / (last - first + 1)

@@ -12,6 +12,7 @@ import pandas as pd
 from f1_pipelines.features import form, pace
 from f1_pipelines.features.entries import entry_list
 from f1_pipelines.identity.entrants import lineage as constructor_lineage
+from f1_pipelines.tables.bounds import clip_columns
 from f1_pipelines.tables.features import RANKING, STAGES
 
 FEATURE_VERSION = "1"
@@ -73,7 +74,7 @@ def build_ranking_features(
                          axis=1).assign(feature_version=FEATURE_VERSION)
     if weekends is not None:
         features = features[features["weekend"].isin(list(weekends))]
-    return RANKING.conform(features[RANKING.column_names])
+    return RANKING.conform(clip_columns(features[RANKING.column_names], RANKING))  # means of shares round as well
 
 
 def as_known_at(features: pd.DataFrame, stage: str) -> pd.DataFrame:

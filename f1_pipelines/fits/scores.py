@@ -5,6 +5,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import rankdata
 
+from f1_pipelines.evaluation.metrics import rank_correlation
 from f1_pipelines.fits.real_race import RealRace
 from f1_pipelines.fits.replay import Replay
 from f1_pipelines.sim import CircuitParameters
@@ -25,7 +26,7 @@ def order_scores(predicted: np.ndarray, finish: np.ndarray) -> dict[str, float]:
     """
     ranked = np.isfinite(finish)
     real, ours = rankdata(finish[ranked]), rankdata(predicted[ranked])
-    return {"spearman": float(np.corrcoef(real, ours)[0, 1]), "places_off": float(np.abs(real - ours).mean()),
+    return {"spearman": rank_correlation(real, ours), "places_off": float(np.abs(real - ours).mean()),
             "winner_right": float(real[ours.argmin()] == 1.0)}
 
 

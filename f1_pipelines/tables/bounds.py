@@ -1,0 +1,56 @@
+"""Values that rounding carried past a bound.
+
+A share or a correlation that is a float sum can end one unit in the last place beyond 1, on one processor and not on
+another. Such a value is put on its bound where it is computed. Anything farther out is a mistake, and is left for the
+table to refuse.
+"""
+from __future__ import annotations
+
+from typing import TypeVar
+
+import numpy as np
+import pandas as pd
+
+from f1_pipelines.tables.schema import Table
+
+ROUNDING = 1e-9  # a million times what a sum of a hundred numbers of order 1 to 10 rounds off
+
+Values = TypeVar("Values", float, np.ndarray, pd.Series)
+
+
+def clip_rounding(values: Values, minimum: float = -np.inf, maximum: float = np.inf) -> Values:
+    """The values, those past a bound by `ROUNDING` at most put on it; all others, NaN too, as they are.
+
+    Args:
+        values: A number, an array or a column.
+        minimum: Lowest value there can be.
+        maximum: Highest value there can be.
+
+    >>> clip_rounding(1.0000000000000002, 0.0, 1.0), clip_rounding(1.001, 0.0, 1.0)
+    (1.0, 1.001)
+    """
+    if isinstance(values, pd.Series):
+        low = ((values < minimum) & (values >= minimum - ROUNDING)).fillna(False).astype(bool)
+        high = ((values > maximum) & (values <= maximum + ROUNDING)).fillna(False).astype(bool)
+        return values.mask(low, minimum).mask(high, maximum)
+    if isinstance(values, np.ndarray):
+        values = np.where((values < minimum) & (values >= minimum - ROUNDING), minimum, values)
+        return np.where((values > maximum) & (values <= maximum + ROUNDING), maximum, values)
+    if minimum - ROUNDING <= values < minimum:
+        return minimum
+    return maximum if maximum < values <= maximum + ROUNDING else values
+
+
+def clip_columns(frame: pd.DataFrame, table: Table) -> pd.DataFrame:
+    """The frame with `clip_rounding` applied to each DOUBLE column that the table bounds.
+
+    Args:
+        frame: Columns of the table, numbers as numbers.
+        table: The table that the rows are for.
+    """
+    bounded = {column.name: column for column in table.columns if column.type == "DOUBLE"
+               and (column.minimum is not None or column.maximum is not None)}
+    return frame.assign(**{
+        name: clip_rounding(frame[name], -np.inf if column.minimum is None else column.minimum,
+                            np.inf if column.maximum is None else column.maximum)
+        for name, column in bounded.items() if name in frame.columns})
