@@ -4,9 +4,9 @@ import duckdb
 import pandas as pd
 
 from f1_pipelines.assets.checks import keys_are_unique, no_rows_check
-from f1_pipelines.assets.features import RANKING_GROUP, ranking_features, training_rows
+from f1_pipelines.assets.features import RANKING_GROUP, not_learnt_from, ranking_features, training_rows
 from f1_pipelines.assets.metadata import described, interval_plot, picture, preview
-from f1_pipelines.features.history import read_history
+from f1_pipelines.features.history import read_history, unlearnable_weekends
 from f1_pipelines.resources.checkpoints import Checkpoints
 from f1_pipelines.resources.race_data import Clock
 from f1_pipelines.resources.warehouse import Warehouse
@@ -37,7 +37,7 @@ def ranking_evaluation(context: dg.AssetExecutionContext, warehouse: Warehouse, 
     with warehouse.read() as connection:
         calendar = CALENDAR.conform(connection.sql("SELECT * FROM race.calendar").df())
         laps = connection.sql("SELECT weekend, compound FROM race.laps").df()
-        results = read_history(connection).results
+        results, marked = read_history(connection).results, unlearnable_weekends(connection)
     kinds, states, folds = kinds_of_race(calendar, laps), {}, {}
     for protocol in tables.PROTOCOLS:
         of_protocol = report.rows_of(rows, protocol)
@@ -57,7 +57,7 @@ def ranking_evaluation(context: dg.AssetExecutionContext, warehouse: Warehouse, 
                   for table in tables.EVALUATION_TABLES}
     starts = rows.drop_duplicates("weekend").set_index("weekend")["race_start"]
     return dg.MaterializeResult(metadata={**states, "dagster/row_count": len(stored["evaluation"]),
-                                          **_shown(stored, starts)})
+                                          **_shown(stored, starts), **not_learnt_from(marked)})
 
 
 def _is_stored(connection: duckdb.DuckDBPyConnection, protocol: str, data: str, settings: str) -> bool:
