@@ -16,6 +16,7 @@ from f1_pipelines.warehouse.replace import replace_slices
 
 # Of the champion in rolling_2019_2025, at most; that of points is told, and not met (docs/lab-notes.md).
 _MOST_ECE = 0.015
+_EARLY_RACES = 10  # of a season: over fewer a mean is luck
 _FOLLOWED = ("grid", "champion", "champion_ewc", "f1net_reference_ewc")  # in the plot of the season
 
 
@@ -122,9 +123,12 @@ evaluation_checks = [
     no_rows_check(
         ranking_evaluation, "no_result_is_too_good_to_be_true",
         "0.70 on 2019-2025 is beyond what race noise allows: look for the leak before believing it.",
-        """SELECT protocol, predictor, spearman FROM ranking.evaluation_summary
+        # Grid order alone has 0.80 in the first race of 2026, 0.77 over three and 0.89 in the first one of 2024: early
+        # in a season only what no race allows is a leak, or every season's first runs would fail.
+        f"""SELECT protocol, predictor, n_races, spearman FROM ranking.evaluation_summary
            WHERE population = 'starters'
-             AND spearman >= CASE protocol WHEN 'prequential_2026' THEN 0.75 ELSE 0.70 END"""),
+             AND spearman >= CASE WHEN protocol <> 'prequential_2026' THEN 0.70
+                                  WHEN n_races < {_EARLY_RACES} THEN 0.95 ELSE 0.75 END"""),
     no_rows_check(
         ranking_evaluation, "champion_beats_grid_order",
         "The promoted model should be better than the grid, its interval above zero.",
