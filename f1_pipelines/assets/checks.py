@@ -93,9 +93,10 @@ def no_rows_check(asset: dg.AssetsDefinition, name: str, why: str, sql: str, blo
         if context is not None and blocking and judged.message:
             log = context.log.error if blocks else context.log.warning
             log(f"{name}: {judged.message}. {_first(rows, judged)}")
+        warns = not blocking or (len(rows) and not blocks)
         return dg.AssetCheckResult(
             passed=rows.empty, metadata=_metadata(rows, judged), description=judged.message or None,
-            severity=dg.AssetCheckSeverity.ERROR if blocks else dg.AssetCheckSeverity.WARN)
+            severity=dg.AssetCheckSeverity.WARN if warns else dg.AssetCheckSeverity.ERROR)
 
     return check
 
