@@ -12,10 +12,11 @@ from f1_pipelines.assets.features import training_rows
 from f1_pipelines.definitions import defs
 from f1_pipelines.features.history import read_history
 from f1_pipelines.features.ranking import build_ranking_features
-from f1_pipelines.identity.weekends import season_weekends
+from f1_pipelines.identity.weekends import known_weekends, season_weekends
 from f1_pipelines.predictions import with_outcome
 from f1_pipelines.resources.warehouse import Warehouse
 from f1_pipelines.sources.calendar import calendar_rows
+from f1_pipelines.sources.sample import SampleSource
 from f1_pipelines.tables.features import RANKING
 from f1_pipelines.tables.race import CALENDAR
 from f1_pipelines.tables.ranking import PREDICTIONS
@@ -226,11 +227,20 @@ def test_a_row_of_no_weekend_speaks_of_the_whole_table():
     assert not verdict(rows[1:], ["2026-japan"], {"2026-japan"}, stops_range=False).blocks
 
 
-def test_the_real_seasons_hold_no_race_that_can_not_be_learnt_from(real, real_features, tmp_path):
-    file = WarehouseFile(tmp_path / "f1.duckdb")
-    with file.write("everything") as connection:
-        for name, frame in real.items():
-            connection.execute(f"INSERT INTO race.{name} BY NAME SELECT * FROM frame")
-        replace_slices(connection, RANKING, real_features)
+@pytest.mark.parametrize("source", ["f1db", "sample"])
+def test_nothing_is_marked_in_the_seasons_that_there_are(source, f1db, tmp_path):
+    """So nothing changes there: features are those of the sheets as they came."""
+    weekends = known_weekends()
+    giver = f1db if source == "f1db" else SampleSource(lambda: NOW)
+    calendar = calendar_rows(weekends, NOW).assign(source="sample" if source == "sample" else "embedded")
+    sheets = [giver.practice(weekends), giver.qualifying(weekends), giver.results(weekends)]
+    with WarehouseFile(tmp_path / "f1.duckdb").write("everything") as connection:
+        replace_slices(connection, CALENDAR, calendar)
+        for fetched in sheets:
+            store(connection, fetched)
+        features = build_ranking_features(**vars(read_history(connection)))
+        replace_slices(connection, RANKING, features)
         assert connection.sql("SELECT * FROM race.unlearnable_weekends").fetchall() == []
-        assert build_ranking_features(**vars(read_history(connection))).equals(real_features)
+    tables = {name: frame for fetched in sheets for name, frame in fetched.tables.items()}
+    as_they_came = {name: tables[f"race.{name}"] for name in ("results", "qualifying", "practice", "grid")}
+    assert build_ranking_features(calendar, **as_they_came).equals(features)
