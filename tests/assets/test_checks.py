@@ -83,9 +83,11 @@ def run_check(warehouse: Warehouse, asset: str, check: str, *span: str) -> tuple
     """Run a check by itself, for a weekend, a range of them (first and last) or none; whether the run went on."""
     tags = {"dagster/partition": span[0]} if len(span) == 1 else dict(zip(
         ("dagster/asset_partition_range_start", "dagster/asset_partition_range_end"), span, strict=False))
-    ran = dg.materialize(
-        [*defs.assets, *defs.asset_checks], resources={**defs.resources, "warehouse": warehouse}, tags=tags,
-        selection=dg.AssetSelection.checks(dg.AssetCheckKey(dg.AssetKey(asset), check)), raise_on_error=False)
+    key = dg.AssetCheckKey(dg.AssetKey(asset), check)
+    definitions = [one for one in [*defs.assets, *defs.asset_checks] if key.asset_key in one.keys or key in
+                   one.check_keys]
+    ran = dg.materialize(definitions, resources={**defs.resources, "warehouse": warehouse}, tags=tags,
+                         selection=dg.AssetSelection.checks(key), raise_on_error=False)
     [evaluation] = ran.get_asset_check_evaluations()
     return ran.success, evaluation
 
