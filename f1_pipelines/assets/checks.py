@@ -59,10 +59,10 @@ def verdict(rows: pd.DataFrame, weekends: list[str] | None, stored: set[str], st
     blocks = bool(homeless or (own and (stops_range or not sound)))
     sentences = [f"{homeless} rows that belong to no weekend"] if homeless else []
     if own:
-        rest = "" if blocks else f"; the other {len(sound)} weekends of this run go on without {_them(own)}"
-        sentences.append(f"of this run: {_named(own)}{rest}")
+        rest = "" if blocks else f"; the run goes on with its {len(sound)} sound weekends"
+        sentences.append(f"in this run: {_named(own)}{rest}")
     if others:
-        sentences.append(f"of other weekends than this run's, which they don't stop: {_named(others)}")
+        sentences.append(f"in other weekends, which doesn't stop this run: {_named(others)}")
     return Verdict(blocks, own, others, "; ".join(sentences))
 
 
@@ -90,12 +90,13 @@ def no_rows_check(asset: dg.AssetsDefinition, name: str, why: str, sql: str, blo
             stored = _stored_weekends(connection, asset) if len(rows) else set()
         judged = verdict(rows, weekends_of_check(), stored, stops_range)
         blocks = blocking and judged.blocks
-        if context is not None and blocking and judged.message:
+        description = f"{judged.message}. {_first(rows, judged)}" if len(rows) else None
+        if context is not None and blocking and description:
             log = context.log.error if blocks else context.log.warning
-            log(f"{name}: {judged.message}. {_first(rows, judged)}")
+            log(f"{name}: {description}")
         warns = not blocking or (len(rows) and not blocks)
         return dg.AssetCheckResult(
-            passed=rows.empty, metadata=_metadata(rows, judged), description=judged.message or None,
+            passed=rows.empty, metadata=_metadata(rows, judged), description=description,
             severity=dg.AssetCheckSeverity.WARN if warns else dg.AssetCheckSeverity.ERROR)
 
     return check
@@ -148,13 +149,11 @@ def _own_first(rows: pd.DataFrame, judged: Verdict) -> pd.DataFrame:
 def _first(rows: pd.DataFrame, judged: Verdict) -> str:
     """The first row in one line."""
     first = _own_first(rows, judged).iloc[0]
-    return "First: " + ", ".join(f"{name} {value}" for name, value in first.items())
+    if "detail" in rows.columns:
+        return f"{first['weekend']}: {first['detail']}"
+    return "The first: " + ", ".join(f"{name} {value}" for name, value in first.items())
 
 
 def _named(weekends: list[str], most: int = 5) -> str:
     more = f" and {len(weekends) - most} more" if len(weekends) > most else ""
     return ", ".join(weekends[:most]) + more
-
-
-def _them(weekends: list[str]) -> str:
-    return "it" if len(weekends) == 1 else "them"

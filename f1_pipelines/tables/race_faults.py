@@ -55,10 +55,13 @@ GRID_SENTINEL = f"""
     SELECT weekend, 'grid_sentinel' AS fault,
            format('{{}}: slot {{}} for {{}}; slots count from 1', sheet, slot, driver) AS detail
     FROM {_SLOTS} WHERE slot < 1"""
-STARTER_WITHOUT_SLOT = """
+_SLOTLESS = "(WHERE grid_position IS NULL AND grid_status IN ('grid', 'pit_lane'))"
+STARTER_WITHOUT_SLOT = f"""
     SELECT weekend, 'starter_without_slot' AS fault,
-           format('no slot, and no reason for it, for {}', string_agg(driver, ', ' ORDER BY driver)) AS detail
-    FROM race.current_results WHERE grid_position IS NULL AND grid_status IN ('grid', 'pit_lane') GROUP BY weekend"""
+           format('no slot, and no reason for it, for {{}}',
+                  string_agg(driver, ', ' ORDER BY driver) FILTER {_SLOTLESS}) AS detail
+    FROM race.current_results GROUP BY weekend
+    HAVING count(grid_position) > 0 AND count(*) FILTER {_SLOTLESS} > 0"""
 NO_GRID = """
     SELECT weekend, 'no_grid' AS fault, format('none of {} cars has a slot on the grid', count(*)) AS detail
     FROM race.current_results GROUP BY weekend HAVING count(grid_position) = 0"""

@@ -9,7 +9,9 @@ import pytest
 
 from f1_pipelines.assets.checks import verdict
 from f1_pipelines.assets.features import training_rows
+from f1_pipelines.assets.simulation import _race_frames
 from f1_pipelines.definitions import defs
+from f1_pipelines.doctor import examine
 from f1_pipelines.features.history import read_history
 from f1_pipelines.features.ranking import build_ranking_features
 from f1_pipelines.identity.weekends import known_weekends, season_weekends
@@ -139,10 +141,10 @@ def test_a_fault_stops_its_own_weekend_and_warns_in_others(damaged, asset, check
     warehouse = damaged(damage)
     went_on, own = run_check(warehouse, asset, check, FAULTY)
     assert not went_on and (own.passed, own.severity) == (False, dg.AssetCheckSeverity.ERROR)
-    assert own.description == f"of this run: {FAULTY}"
+    assert own.description.startswith(f"in this run: {FAULTY}. ")
     went_on, other = run_check(warehouse, asset, check, SOUND)
     assert went_on and (other.passed, other.severity) == (False, dg.AssetCheckSeverity.WARN)
-    assert other.description == f"of other weekends than this run's, which they don't stop: {FAULTY}"
+    assert other.description.startswith(f"in other weekends, which doesn't stop this run: {FAULTY}. ")
     assert FAULTY in str(other.metadata["rows"].value)
 
 
@@ -184,12 +186,13 @@ def test_in_a_range_the_sound_weekends_go_on_and_nothing_does_when_none_is_left(
     grid = ("race_results", "grid_has_no_sentinels")
     went_on, check = run_check(warehouse, *grid, RACES[0], "2026-abu-dhabi")
     assert went_on and (check.passed, check.severity) == (False, dg.AssetCheckSeverity.WARN)
-    assert check.description == f"of this run: {FAULTY}; the other 2 weekends of this run go on without it"
+    assert check.description == (f"in this run: {FAULTY}; the run goes on with its 2 sound weekends. "
+                                 f"{FAULTY}: none of 22 cars has a slot on the grid")
     # Of Abu Dhabi and what comes before it there are no rows: China alone has some, and is faulty.
     assert not run_check(damaged("DELETE FROM race.results WHERE weekend = '2026-japan';"
                                  + SLOT.format("NULL", "true")), *grid, FAULTY, "2026-abu-dhabi")[0]
     went_on, check = run_check(damaged("UPDATE race.results SET grid_position = NULL"), *grid, RACES[0], SOUND)
-    assert not went_on and check.description == f"of this run: {', '.join(RACES)}"
+    assert not went_on and check.description.startswith(f"in this run: {', '.join(RACES)}. ")
     # What comes after a chain can't leave out one of its links.
     link = next(damage for _, name, damage in OTHER_FAULTS if name == "every_link_has_its_parent")
     assert not run_check(damaged(link), "ewc_ranker", "every_link_has_its_parent", RACES[0], SOUND)[0]
@@ -221,6 +224,24 @@ def test_a_broken_sprint_keeps_nobody_from_learning(damaged):
         went_on, check = run_check(sprint, asset, name, FAULTY)
         assert went_on and (check.passed, check.severity) == (False, dg.AssetCheckSeverity.WARN)
     assert set(training_rows(sprint)["weekend"]) == {*RACES}
+
+
+def test_the_simulator_is_fitted_without_a_faulty_race(damaged):
+    lap = """INSERT INTO race.laps BY NAME SELECT weekend, 'someone' AS driver, 1 AS lap, 'f1db' AS source,
+             now() AS fetched_at FROM race.calendar; """
+    with damaged(lap + SLOT.format("NULL", "true")).read() as connection:
+        frames = _race_frames(connection)
+    assert {name: set(frames[name]["weekend"]) for name in ("laps", "results", "calendar")} == {
+        "laps": {RACES[0], SOUND}, "results": {RACES[0], SOUND}, "calendar": {*RACES}}
+
+
+def test_the_doctor_names_a_race_that_is_not_learnt_from(damaged, monkeypatch):
+    monkeypatch.setenv("F1_WAREHOUSE", damaged(SLOT.format("NULL", "true")).path)
+    [races] = [finding for finding in examine() if finding.what == "races"]
+    assert not races.well
+    assert races.told.startswith(f"nothing is learnt from {FAULTY} (none of 22 cars has a slot on the grid): load it")
+    monkeypatch.setenv("F1_WAREHOUSE", damaged("SELECT 1").path)
+    assert [finding.well for finding in examine() if finding.what == "races"] == [True]
 
 
 def test_a_row_of_no_weekend_speaks_of_the_whole_table():
