@@ -48,9 +48,11 @@ def failures(result: dg.ExecuteInProcessResult) -> dict[str, dg.AssetCheckEvalua
             if not check.passed and check.blocking}
 
 
-def test_a_race_without_a_grid_stops_itself_and_not_the_season(resources, rows, materialize, without_grid, f1db_folder):
+def test_a_race_without_a_grid_stops_itself_and_not_the_season(resources, rows, materialize, without_grid, f1db_folder,
+                                                               monkeypatch):
+    monkeypatch.setenv("F1_SIMULATED_RACES", "0")
     bad, good = (partial(materialize, release(resources, folder)) for folder in (without_grid, f1db_folder))
-    assert bad(*LOADED, "pretrained_ranker", partition="2025-united-states", until="2025-abu-dhabi",
+    assert bad(*LOADED, "pretrained_ranker", partition="2025-qatar", until="2025-abu-dhabi",
                run_config=TAUGHT).success
 
     own = bad(*WHOLE, partition=BAD)

@@ -19,6 +19,7 @@ from f1_pipelines.predictions import with_outcome
 from f1_pipelines.resources.warehouse import Warehouse
 from f1_pipelines.sources.calendar import calendar_rows
 from f1_pipelines.sources.sample import SampleSource
+from f1_pipelines.tables.catalog import BY_NAME
 from f1_pipelines.tables.features import RANKING
 from f1_pipelines.tables.race import CALENDAR
 from f1_pipelines.tables.ranking import PREDICTIONS
@@ -251,19 +252,22 @@ def test_a_row_of_no_weekend_speaks_of_the_whole_table():
 
 
 @pytest.mark.parametrize("source", ["f1db", "sample"])
-def test_nothing_is_marked_in_the_seasons_that_there_are(source, f1db, tmp_path):
+def test_nothing_is_marked_in_the_seasons_that_there_are(source, request, tmp_path):
     """So nothing changes there: features are those of the sheets as they came."""
-    weekends = known_weekends()
-    giver = f1db if source == "f1db" else SampleSource(lambda: NOW)
-    calendar = calendar_rows(weekends, NOW).assign(source="sample" if source == "sample" else "embedded")
-    sheets = [giver.practice(weekends), giver.qualifying(weekends), giver.results(weekends)]
+    sheets = request.getfixturevalue("real") if source == "f1db" else made_up()
     with WarehouseFile(tmp_path / "f1.duckdb").write("everything") as connection:
-        replace_slices(connection, CALENDAR, calendar)
-        for fetched in sheets:
-            store(connection, fetched)
+        for name, frame in sheets.items():
+            replace_slices(connection, BY_NAME[f"race.{name}"], frame)
         features = build_ranking_features(**vars(read_history(connection)))
         replace_slices(connection, RANKING, features)
         assert connection.sql("SELECT * FROM race.unlearnable_weekends").fetchall() == []
-    tables = {name: frame for fetched in sheets for name, frame in fetched.tables.items()}
-    as_they_came = {name: tables[f"race.{name}"] for name in ("results", "qualifying", "practice", "grid")}
-    assert build_ranking_features(calendar, **as_they_came).equals(features)
+    expected = request.getfixturevalue("real_features") if source == "f1db" else build_ranking_features(**sheets)
+    assert expected.equals(features)
+
+
+def made_up() -> dict[str, pd.DataFrame]:
+    """What the sample source has of all seasons."""
+    weekends, sample = known_weekends(), SampleSource(lambda: NOW)
+    tables = sample.practice(weekends).tables | sample.qualifying(weekends).tables | sample.results(weekends).tables
+    return {"calendar": calendar_rows(weekends, NOW).assign(source="sample"),
+            **{name: tables[f"race.{name}"] for name in ("results", "qualifying", "practice", "grid")}}
