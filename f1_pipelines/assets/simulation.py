@@ -134,6 +134,7 @@ def _race_frames(connection: duckdb.DuckDBPyConnection) -> dict[str, pd.DataFram
 simulation_checks = [
     keys_are_unique(circuit_fits, tables.CIRCUITS),
     keys_are_unique(simulator_validation, tables.VALIDATION, tables.VALIDATION_SUMMARY, tables.DISTRIBUTIONS),
+    # Of the whole table, which each run makes anew. A single race can't cause it: `fits.circuits` keeps the prior then.
     no_rows_check(
         circuit_fits, "slow_laps_cost_less_than_racing_ones",
         "A stop under a safety car costs less than under green; a fit that says otherwise teaches wrong strategy.",
