@@ -1,11 +1,8 @@
 """A race that can't be right stops itself and is named; the season goes on without it, until it is mended."""
-import shutil
 from functools import partial
 from pathlib import Path
 
 import dagster as dg
-import pandas as pd
-import pytest
 
 from f1_pipelines.resources.race_data import RaceData
 
@@ -15,27 +12,6 @@ WHOLE = (*LOADED, "ewc_ranker", "race_predictions", "ranking_evaluation")
 TAUGHT = {"ops": {"pretrained_ranker": {"config": {"seasons": [2025], "temperature": 3.4}}}}
 CHAIN = """SELECT u.weekend, u.kind, u.checkpoint, u.parent FROM ranking.updates u JOIN race.calendar USING (weekend)
            WHERE u.current AND u.model = 'champion' ORDER BY race_start, u.kind"""
-
-
-@pytest.fixture(scope="session")
-def without_grid(f1db_folder: Path, tmp_path_factory) -> Path:
-    """The release as it would be if nobody had noted the grid of Australia 2026."""
-    folder = shutil.copytree(f1db_folder, tmp_path_factory.mktemp("spoilt") / "f1db")
-    races = pd.read_csv(folder / "f1db-races.csv")
-    [race] = races.loc[(races["year"] == 2026) & (races["grandPrixId"] == "australia"), "id"]
-    change(folder / "f1db-races-starting-grid-positions.csv", lambda rows: rows[rows["raceId"] != str(race)])
-    change(folder / "f1db-races-race-results.csv", partial(blank, race=str(race), columns=[
-        "gridPositionNumber", "gridPositionText"]))
-    return folder
-
-
-def change(file: Path, how) -> None:
-    how(pd.read_csv(file, dtype="string", keep_default_na=False)).to_csv(file, index=False)
-
-
-def blank(rows: pd.DataFrame, race: str, columns: list[str]) -> pd.DataFrame:
-    rows.loc[rows["raceId"] == race, columns] = ""
-    return rows
 
 
 def release(resources: dict, folder: Path) -> dict:
