@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from f1_pipelines import integrity
+from f1_pipelines.features.history import unlearnable_weekends
 from f1_pipelines.identity.weekends import known_weekends
 from f1_pipelines.settings import Settings, settings
 from f1_pipelines.tracking.store import TrackingStore
-from f1_pipelines.warehouse.database import WarehouseFile
+from f1_pipelines.warehouse.database import WarehouseError, WarehouseFile, WrongSchema
 
 if TYPE_CHECKING:
     from dagster import DagsterInstance
@@ -35,8 +36,8 @@ def examine(deep: bool = False) -> list[Finding]:
     """
     told = settings()
     looks: dict[str, Callable[[Settings], str]] = {
-        "calendar": _calendar, "source": _source, "warehouse": _warehouse, "tracking": _tracking,
-        "dagster": _dagster_home}
+        "calendar": _calendar, "source": _source, "warehouse": _warehouse, "races": _races,
+        "tracking": _tracking, "dagster": _dagster_home}
     if deep:
         looks |= integrity.CHECKS
     findings = []
@@ -119,6 +120,24 @@ def _warehouse(told: Settings) -> str:
         raise RuntimeError(f"{path.name} holds more than {copy.name} shows: a run was killed before it published, or "
                            "somebody changed the file by hand; the next write publishes it")
     return f"{races} races in {copy}"
+
+
+def _races(told: Settings) -> str:
+    warehouse = WarehouseFile(told.f1_warehouse)
+    if not warehouse.published_path.exists():
+        return "none is stored yet"
+    try:
+        with warehouse.read() as connection:
+            marked = unlearnable_weekends(connection)
+    except (WarehouseError, WrongSchema):
+        return "can't be read, as said of the warehouse"
+    if marked.empty:
+        return "all that are stored can be learnt from"
+    weekends = list(marked["weekend"].unique())
+    first = "; ".join(marked.loc[marked["weekend"] == weekends[0], "detail"])
+    more = f" and {len(weekends) - 1} more" if len(weekends) > 1 else ""
+    raise RuntimeError(f"nothing is learnt from {weekends[0]} ({first}){more}: load it again once the source is right; "
+                       '`f1 query "SELECT * FROM race.unlearnable_weekends"` shows all')
 
 
 def _tracking(told: Settings) -> str:

@@ -29,15 +29,18 @@ def prompts_are_token_identical(warehouse: Warehouse, engineers: Engineers) -> d
         "example": dg.MetadataValue.md(f"```\n{rendering.prompt(turns.prompt[0])}{turns.completion[0]}\n```")})
 
 
-_LATEST_GRPO = "run = (SELECT checkpoint FROM strategy.engineers WHERE stage = 'grpo' ORDER BY made_at DESC LIMIT 1)"
+# The engineer that the run under check made, else the newest: one of another profile may be newer by its clock.
+_LATEST_GRPO = ("run = (SELECT checkpoint FROM strategy.engineers WHERE stage = 'grpo' ORDER BY "
+                "dagster_run IS NOT DISTINCT FROM getvariable('dagster_run') DESC, made_at DESC LIMIT 1)")
 engineer_checks = [
     prompts_are_token_identical,
     keys_are_unique(sft_dataset, tables.SFT_TURNS),
     no_rows_check(
         sft_dataset, "turns_are_for_learning", "A turn of a held-out seed in the training data would flatter every "
         "score; an empty prompt or command teaches nothing.",
-        "SELECT turn, split, prompt, completion FROM strategy.sft_turns WHERE split NOT IN ('train', 'validation') "
-        "OR prompt = '' OR completion = ''"),
+        # The pupil's turns are of an earlier sft_engineer, which replaces them: they must not keep it from running.
+        "SELECT turn, split, prompt, completion FROM strategy.sft_turns WHERE driver = 'expert' AND "
+        "(split NOT IN ('train', 'validation') OR prompt = '' OR completion = '')"),
     no_rows_check(
         sft_dataset, "turns_are_enough_and_balanced", f"Fewer than {LEAST_TURNS} turns of the expert's, or a family, "
         "stops, questions or messages hardly in them, or drowned by STAY_OUT.",
@@ -77,7 +80,9 @@ engineer_checks = [
     keys_are_unique(strategy_evaluation, tables.LEADERBOARD, tables.POSTMORTEMS),
     no_rows_check(
         strategy_evaluation, "no_script_called_for_a_model", "A fallback would pass a script off as a model.",
-        "SELECT * FROM strategy.episodes WHERE fallbacks > 0"),
+        # Races behind the leaderboard, which each run makes anew: those of earlier scenes may lie beside them.
+        "SELECT * FROM strategy.episodes SEMI JOIN strategy.leaderboard USING (policy, variant, env_version, "
+        "scenes_version) WHERE fallbacks > 0"),
     no_rows_check(
         strategy_evaluation, "commands_parse", f"More than {PARSE_FAILURES:.1%} of a trained engineer's outputs are no "
         "commands.",

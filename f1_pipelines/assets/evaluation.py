@@ -4,9 +4,9 @@ import duckdb
 import pandas as pd
 
 from f1_pipelines.assets.checks import keys_are_unique, no_rows_check
-from f1_pipelines.assets.features import RANKING_GROUP, ranking_features, training_rows
+from f1_pipelines.assets.features import RANKING_GROUP, not_learnt_from, ranking_features, training_rows
 from f1_pipelines.assets.metadata import described, interval_plot, picture, preview
-from f1_pipelines.features.history import read_history
+from f1_pipelines.features.history import read_history, unlearnable_weekends
 from f1_pipelines.resources.checkpoints import Checkpoints
 from f1_pipelines.resources.race_data import Clock
 from f1_pipelines.resources.warehouse import Warehouse
@@ -16,6 +16,7 @@ from f1_pipelines.warehouse.replace import replace_slices
 
 # Of the champion in rolling_2019_2025, at most; that of points is told, and not met (docs/lab-notes.md).
 _MOST_ECE = 0.015
+_EARLY_RACES = 10  # of a season: over fewer a mean is luck
 _FOLLOWED = ("grid", "champion", "champion_ewc", "f1net_reference_ewc")  # in the plot of the season
 
 
@@ -37,7 +38,7 @@ def ranking_evaluation(context: dg.AssetExecutionContext, warehouse: Warehouse, 
     with warehouse.read() as connection:
         calendar = CALENDAR.conform(connection.sql("SELECT * FROM race.calendar").df())
         laps = connection.sql("SELECT weekend, compound FROM race.laps").df()
-        results = read_history(connection).results
+        results, marked = read_history(connection).results, unlearnable_weekends(connection)
     kinds, states, folds = kinds_of_race(calendar, laps), {}, {}
     for protocol in tables.PROTOCOLS:
         of_protocol = report.rows_of(rows, protocol)
@@ -57,7 +58,7 @@ def ranking_evaluation(context: dg.AssetExecutionContext, warehouse: Warehouse, 
                   for table in tables.EVALUATION_TABLES}
     starts = rows.drop_duplicates("weekend").set_index("weekend")["race_start"]
     return dg.MaterializeResult(metadata={**states, "dagster/row_count": len(stored["evaluation"]),
-                                          **_shown(stored, starts)})
+                                          **_shown(stored, starts), **not_learnt_from(marked)})
 
 
 def _is_stored(connection: duckdb.DuckDBPyConnection, protocol: str, data: str, settings: str) -> bool:
@@ -122,9 +123,12 @@ evaluation_checks = [
     no_rows_check(
         ranking_evaluation, "no_result_is_too_good_to_be_true",
         "0.70 on 2019-2025 is beyond what race noise allows: look for the leak before believing it.",
-        """SELECT protocol, predictor, spearman FROM ranking.evaluation_summary
+        # Grid order alone has 0.80 in the first race of 2026, 0.77 over three and 0.89 in the first one of 2024: early
+        # in a season only what no race allows is a leak, or every season's first runs would fail.
+        f"""SELECT protocol, predictor, n_races, spearman FROM ranking.evaluation_summary
            WHERE population = 'starters'
-             AND spearman >= CASE protocol WHEN 'prequential_2026' THEN 0.75 ELSE 0.70 END"""),
+             AND spearman >= CASE WHEN protocol <> 'prequential_2026' THEN 0.70
+                                  WHEN n_races < {_EARLY_RACES} THEN 0.95 ELSE 0.75 END"""),
     no_rows_check(
         ranking_evaluation, "champion_beats_grid_order",
         "The promoted model should be better than the grid, its interval above zero.",

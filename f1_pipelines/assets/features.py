@@ -4,14 +4,15 @@ import duckdb
 import pandas as pd
 
 from f1_pipelines.assets.checks import keys_are_unique, no_rows_check
-from f1_pipelines.assets.metadata import described, preview, weekends_materialized
+from f1_pipelines.assets.metadata import described, listing, preview, weekends_materialized
 from f1_pipelines.assets.partitions import race_weekends, weekends_of_run
 from f1_pipelines.assets.race_data import practice_results, qualifying_results, race_results
 from f1_pipelines.evaluation.targets import with_targets
-from f1_pipelines.features.history import read_history
+from f1_pipelines.features.history import read_history, unlearnable_weekends
 from f1_pipelines.features.ranking import CORE_FEATURES, FEATURE_VERSION, build_ranking_features
 from f1_pipelines.resources.warehouse import Warehouse
 from f1_pipelines.tables.features import RANKING
+from f1_pipelines.tables.race_faults import STARTER_WITHOUT_FEATURES
 from f1_pipelines.warehouse.replace import replace_slices
 
 # The policy stands on unpartitioned assets too: the CLI takes a range of weekends only if every selected asset has it.
@@ -29,6 +30,8 @@ def ranking_features(context: dg.AssetExecutionContext, warehouse: Warehouse) ->
     """What was known of each driver before lights out. One row per (weekend, driver).
 
     Replaces these weekends' rows, and those of stored later weekends whose form they change; a rerun changes nothing.
+    A race that can't be learnt from (`race.unlearnable_weekends`) has rows too, when it comes in a range: they are what
+    was known before it, wherever its sheets are sound, and a mended race finds them in place.
     """
     asked = [weekend.key for weekend in weekends_of_run(context)]
     # Read and written in one transaction: a run of the next weekend beside this one must not be undone by it.
@@ -46,11 +49,13 @@ def ranking_features(context: dg.AssetExecutionContext, warehouse: Warehouse) ->
         # An entry list may shrink when a driver is replaced: that is news, not a loss.
         written = replace_slices(connection, RANKING, everything[everything["weekend"].isin([*asked, *stale])],
                                  accept_fewer_rows=True)
+        marked = unlearnable_weekends(connection)
     return weekends_materialized(context, written, {
         "feature_version": FEATURE_VERSION, "later_weekends_refreshed": len(stale),
         "stages": {str(k): int(v) for k, v in features.groupby("stage")["weekend"].nunique().items()},
         "share_missing": {name: round(float(features[name].isna().mean()), 3) for name in CORE_FEATURES},
-    }, {"preview": preview(features[["weekend", "driver", "constructor", "stage", *CORE_FEATURES[:6]]])})
+    }, {**not_learnt_from(marked),
+        "preview": preview(features[["weekend", "driver", "constructor", "stage", *CORE_FEATURES[:6]]])})
 
 
 def stored_features(connection: duckdb.DuckDBPyConnection, weekends: list[str] | None = None) -> pd.DataFrame:
@@ -61,10 +66,17 @@ def stored_features(connection: duckdb.DuckDBPyConnection, weekends: list[str] |
 
 
 def training_rows(warehouse: Warehouse) -> pd.DataFrame:
-    """Stored features of the starters of run races, with their outcome."""
+    """Stored features of the starters of run races, with their outcome, less races that can't be learnt from."""
     with warehouse.read() as connection:
         rows = with_targets(stored_features(connection), read_history(connection).results)
-    return rows[rows["started"]]
+        marked = unlearnable_weekends(connection)
+    return rows[rows["started"] & ~rows["weekend"].isin(marked["weekend"])]
+
+
+def not_learnt_from(marked: pd.DataFrame) -> dict[str, object]:
+    """Metadata that names the races left out of training, and why; empty where there are none."""
+    lines = [f"{row.weekend}: {row.detail}" for row in marked.itertuples()]
+    return {"weekends_not_learnt_from": listing(lines)} if lines else {}
 
 
 def _weekends_that_differ(stored: pd.DataFrame, rebuilt: pd.DataFrame) -> list[str]:
@@ -79,16 +91,15 @@ feature_checks = [
     no_rows_check(
         ranking_features, "starters_have_features",
         "A starter without a row would be left out of training and ranking.",
-        """SELECT r.weekend, r.driver FROM race.current_results r
-           WHERE r.status NOT IN ('not_started', 'withdrawn') AND r.result_status <> 'provisional'
-             AND r.weekend IN (SELECT weekend FROM features.ranking)
-             AND NOT EXISTS (SELECT 1 FROM features.ranking f WHERE f.weekend = r.weekend AND f.driver = r.driver)"""),
+        STARTER_WITHOUT_FEATURES),
     no_rows_check(
         ranking_features, "run_races_have_grid_and_qualifying",
         "A race loaded without them trains on form alone; load qualifying_results for it.",
         """SELECT weekend, count(*) AS cars, count(grid_place) AS with_grid, count(qualifying_place) AS with_qualifying
            FROM features.ranking JOIN (SELECT DISTINCT weekend FROM race.current_results) USING (weekend)
            GROUP BY ALL HAVING count(grid_place) = 0 OR count(qualifying_place) = 0""", blocking=False),
+    # Of the whole table, whatever the run: among a hundred rows of five races a single bad one can't make a feature
+    # constant, for the others vary.
     no_rows_check(
         ranking_features, "no_feature_is_constant",
         "A column that is one value or missing everywhere is a sentinel or a broken join.",

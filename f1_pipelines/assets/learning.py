@@ -9,12 +9,13 @@ import pandas as pd
 from pydantic import Field
 
 from f1_pipelines.assets.checks import keys_are_unique, no_rows_check
-from f1_pipelines.assets.features import RANKING_BY_WEEKEND, ranking_features, training_rows
+from f1_pipelines.assets.features import RANKING_BY_WEEKEND, not_learnt_from, ranking_features, training_rows
 from f1_pipelines.assets.keeping import Trained, keep, run_ids, show_champion, told
 from f1_pipelines.assets.metadata import described, line_plot, preview
 from f1_pipelines.assets.partitions import weekends_of_run
 from f1_pipelines.assets.race_data import race_results
 from f1_pipelines.assets.ranking import pretrained_ranker
+from f1_pipelines.features.history import unlearnable_weekends
 from f1_pipelines.models.continual.settings import DEFAULT, METHODS, UpdateConfig
 from f1_pipelines.predictions import pretrained_checkpoint
 from f1_pipelines.resources.checkpoints import Checkpoints
@@ -56,7 +57,8 @@ def ewc_ranker(context: dg.AssetExecutionContext, config: LearnConfig, warehouse
                clock: Clock, tracking: Tracking) -> dg.MaterializeResult:
     """The pretrained rankers, learning on race by race through this weekend. One row per link of the chain.
 
-    Links that are up to date are left alone; an amended result renews those from its race on. Each link is a checkpoint
+    Links that are up to date are left alone; an amended result renews those from its race on, and the chain goes on
+    without a race that can't be learnt from (`race.unlearnable_weekends`) until it is mended. Each link is a checkpoint
     (`ranking.checkpoints`) with its parent, how good the parent was on the race just run and how much of the last
     pretraining season was forgotten. The newest link of our ranker is the candidate for champion (`promotion.rule`).
     """
@@ -66,7 +68,7 @@ def ewc_ranker(context: dg.AssetExecutionContext, config: LearnConfig, warehouse
     asked, settings = weekends_of_run(context), config.settings()
     rows = training_rows(warehouse)
     with warehouse.read() as connection:
-        stored = stored_updates(connection)
+        stored, marked = stored_updates(connection), unlearnable_weekends(connection)
         folders = {model: pretrained_checkpoint(connection, model, checkpoints.folder) for model in config.models}
     # The session's own start where it is known: it may have moved since the calendar was planned.
     run = rows.loc[rows["weekend"].isin([weekend.key for weekend in asked]), "race_start"]
@@ -92,7 +94,7 @@ def ewc_ranker(context: dg.AssetExecutionContext, config: LearnConfig, warehouse
         "links_made": len(made), "settings": asdict(settings),
         **_told(season, chains[config.models[0]].ids, config.models[0]),
         **{f"{model} forgot": _forgot(season, chain.ids) for model, chain in chains.items()},
-        **_curves(made), **told(decision, tracked),
+        **_curves(made), **told(decision, tracked), **not_learnt_from(marked),
     })
 
 
@@ -159,6 +161,7 @@ def _curves(made: list["Link"]) -> dict[str, object]:
                                           "epoch")}
 
 
+# A link can't be left out of its chain, so one that is broken stops a whole range.
 learning_checks = [
     keys_are_unique(ewc_ranker, UPDATES, CHECKPOINTS),
     no_rows_check(
@@ -167,11 +170,11 @@ learning_checks = [
            WHERE NOT EXISTS (SELECT 1 FROM ranking.checkpoints c WHERE c.checkpoint = u.checkpoint)
               OR NOT EXISTS (SELECT 1 FROM ranking.checkpoints c WHERE c.checkpoint = u.parent)
               OR NOT EXISTS (SELECT 1 FROM ranking.checkpoints c
-                             WHERE c.checkpoint = u.pretrained AND c.kind = 'pretrained')"""),
+                             WHERE c.checkpoint = u.pretrained AND c.kind = 'pretrained')""", stops_range=True),
     no_rows_check(
         ewc_ranker, "one_current_link_per_race", "Two chains of one model would give two candidates.",
         """SELECT model, weekend, kind, count(*) AS links FROM ranking.updates WHERE current
-           GROUP BY ALL HAVING count(*) > 1"""),
+           GROUP BY ALL HAVING count(*) > 1""", stops_range=True),
     no_rows_check(
         ewc_ranker, "newest_candidate_was_promoted",
         "Predictions go on with the champion before; `f1 promote` overrules the rule.",

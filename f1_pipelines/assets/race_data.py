@@ -13,7 +13,7 @@ from f1_pipelines.resources.warehouse import Warehouse
 from f1_pipelines.settings import settings
 from f1_pipelines.sources.base import Fetched, SourceError, SourceUnavailable
 from f1_pipelines.sources.calendar import calendar_rows, moved_starts, news, overlay, with_states
-from f1_pipelines.tables import race
+from f1_pipelines.tables import race, race_faults
 from f1_pipelines.warehouse.ingest import refuse_mixture, store, stored_weekends, weekends_of
 from f1_pipelines.warehouse.replace import replace_slices
 
@@ -157,38 +157,6 @@ def _ingest(context: dg.AssetExecutionContext, config: IngestConfig, warehouse: 
 
 _PROVENANCE = ("content_hash", "source_version", "fetched_at")
 
-_BROKEN_ORDERS = """
-    WITH places AS (
-        SELECT weekend, 'race' AS sheet, official_order AS place FROM race.current_results
-        UNION ALL SELECT weekend, 'race, classified', finish_position FROM race.current_results WHERE classified
-        UNION ALL SELECT weekend, 'sprint', official_order FROM race.current_sprint_results
-    )
-    SELECT weekend, sheet, count(*) AS cars, count(DISTINCT place) AS places, max(place) AS last_place
-    FROM places GROUP BY ALL HAVING count(*) <> count(DISTINCT place) OR count(*) <> max(place) OR min(place) <> 1
-"""
-_BROKEN_QUALIFYINGS = """
-    SELECT weekend, session, count(position) AS placed, count(DISTINCT position) AS places, max(position) AS last_place
-    FROM race.qualifying GROUP BY ALL
-    HAVING count(position) <> count(DISTINCT position) OR count(position) <> max(position)
-"""
-_SENTINELS = """
-    SELECT weekend, 'grid slot twice' AS what, any_value(grid_position) AS value FROM race.current_results
-    WHERE grid_position IS NOT NULL GROUP BY weekend, grid_position HAVING count(*) > 1
-    UNION ALL
-    SELECT weekend, 'a starter without a slot or a reason', NULL FROM race.current_results
-    WHERE grid_position IS NULL AND grid_status IN ('grid', 'pit_lane')
-    UNION ALL
-    SELECT weekend, 'no grid at all', NULL FROM race.current_results GROUP BY weekend HAVING count(grid_position) = 0
-"""
-# Substitutes and cars withdrawn before qualifying are a few; a fifth of the field is a source that lost rows.
-_UNCOVERED = """
-    SELECT r.weekend, count(*) AS starters, count(q.driver) AS with_qualifying
-    FROM race.current_results r
-    LEFT JOIN race.qualifying q ON q.weekend = r.weekend AND q.driver = r.driver AND q.session = 'qualifying'
-    WHERE r.status NOT IN ('not_started', 'withdrawn')
-      AND r.weekend IN (SELECT weekend FROM race.qualifying WHERE session = 'qualifying')
-    GROUP BY ALL HAVING count(q.driver) < 0.8 * count(*)
-"""
 _TORN_LAPS = """
     SELECT weekend, driver, count(*) AS laps, max(lap) AS last_lap FROM race.laps
     GROUP BY ALL HAVING count(*) <> max(lap)
@@ -201,13 +169,23 @@ race_data_checks = [
     keys_are_unique(race_results, race.RESULTS, race.SPRINT_RESULTS, race.PIT_STOPS),
     keys_are_unique(race_laps, race.LAPS, race.SESSION_LAPS, race.WEATHER, race.RACE_CONTROL),
     no_rows_check(race_results, "classifications_are_permutations",
-                  "A place twice or missing would teach the ranker an order that never was.", _BROKEN_ORDERS),
+                  "A place twice or missing would teach the ranker an order that never was.",
+                  race_faults.BROKEN_ORDER),
+    no_rows_check(race_results, "sprint_classifications_are_permutations",
+                  "A place twice or missing shows an order that never was; nothing is learnt from sprints.",
+                  race_faults.BROKEN_SPRINT_ORDER, blocking=False),
     no_rows_check(qualifying_results, "places_are_permutations",
-                  "A place twice or missing would distort every feature that ranks the field.", _BROKEN_QUALIFYINGS),
+                  "A place twice or missing would distort every feature that ranks the field.",
+                  race_faults.BROKEN_QUALIFYING),
+    no_rows_check(qualifying_results, "sprint_places_are_permutations",
+                  "A place twice or missing shows an order that never was; no feature looks at sprint qualifying.",
+                  race_faults.BROKEN_SPRINT_QUALIFYING, blocking=False),
     no_rows_check(race_results, "grid_has_no_sentinels",
-                  "Grid 0, -1 or one value for all is a placeholder; it must never sort ahead of pole.", _SENTINELS),
+                  "Grid 0, -1 or one value for all is a placeholder; it must never sort ahead of pole.",
+                  race_faults.any_of(race_faults.IMPOSSIBLE_GRID, race_faults.INCOMPLETE_GRID)),
     no_rows_check(race_results, "qualifying_covers_the_starters",
-                  "A race whose qualifying lacks a fifth of the field would train on gaps.", _UNCOVERED),
+                  "A race whose qualifying lacks a fifth of the field would train on gaps.",
+                  race_faults.QUALIFYING_INCOMPLETE),
     no_rows_check(race_laps, "laps_have_no_holes",
                   "A hole in a driver's laps shifts stints; such races stay out of the fits.", _TORN_LAPS,
                   blocking=False),

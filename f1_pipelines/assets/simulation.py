@@ -12,6 +12,7 @@ from f1_pipelines.assets.race_data import qualifying_results, race_laps, race_re
 from f1_pipelines.resources.warehouse import Warehouse
 from f1_pipelines.tables import race
 from f1_pipelines.tables import sim as tables
+from f1_pipelines.tables.race_faults import UNLEARNABLE
 from f1_pipelines.tables.schema import Table
 from f1_pipelines.warehouse.replace import replace_slices
 
@@ -112,12 +113,16 @@ def _evidence(context: dg.AssetExecutionContext, frames: dict[str, pd.DataFrame]
 
 
 def _race_frames(connection: duckdb.DuckDBPyConnection) -> dict[str, pd.DataFrame]:
+    """Laps and results of the races that can be learnt from, and what belongs to all of them."""
+    sound = f"weekend NOT IN (SELECT weekend FROM ({UNLEARNABLE}))"
+
     def read(table: Table, sql: str) -> pd.DataFrame:
         return table.conform(connection.sql(sql).df())
 
     return {
-        "laps": read(race.LAPS, "SELECT * FROM race.laps ORDER BY weekend, driver, lap"),
-        "results": read(race.RESULTS, "SELECT * FROM race.current_results ORDER BY weekend, official_order"),
+        "laps": read(race.LAPS, f"SELECT * FROM race.laps WHERE {sound} ORDER BY weekend, driver, lap"),
+        "results": read(race.RESULTS, f"SELECT * FROM race.current_results WHERE {sound} "
+                                      "ORDER BY weekend, official_order"),
         "pit_stops": read(race.PIT_STOPS, "SELECT * FROM race.pit_stops ORDER BY weekend, driver, stop"),
         "qualifying": read(race.QUALIFYING, "SELECT * FROM race.qualifying WHERE session = 'qualifying' "
                                             "ORDER BY weekend, driver"),
@@ -129,6 +134,7 @@ def _race_frames(connection: duckdb.DuckDBPyConnection) -> dict[str, pd.DataFram
 simulation_checks = [
     keys_are_unique(circuit_fits, tables.CIRCUITS),
     keys_are_unique(simulator_validation, tables.VALIDATION, tables.VALIDATION_SUMMARY, tables.DISTRIBUTIONS),
+    # Of the whole table, which each run makes anew. A single race can't cause it: `fits.circuits` keeps the prior then.
     no_rows_check(
         circuit_fits, "slow_laps_cost_less_than_racing_ones",
         "A stop under a safety car costs less than under green; a fit that says otherwise teaches wrong strategy.",

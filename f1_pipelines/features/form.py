@@ -44,7 +44,8 @@ def performance(results: pd.DataFrame) -> pd.DataFrame:
         "finish_place": place(rows["official_order"], weekend),
         "race_gap_pct": gap_pct.where(full_pace).clip(upper=GAP_CAP_PCT),
         "fastest_lap_gap_pct": gap_to_best_pct(rows["fastest_lap_s"].where(full_pace), weekend),
-        "dnf": rows["status"].eq("retired").astype("float64"),
+        # Without an order the sheet is not to be trusted (`features.history`), whoever retired by it.
+        "dnf": rows["status"].eq("retired").astype("float64").where(rows["official_order"].notna()),
         "points": rows["points"],
     })
 

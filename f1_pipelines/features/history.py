@@ -7,10 +7,17 @@ from dataclasses import dataclass
 import duckdb
 import pandas as pd
 
+from f1_pipelines.tables.race_faults import BROKEN_ORDER, IMPOSSIBLE_GRID, UNLEARNABLE, UNSOUND_QUALIFYING
+
 
 @dataclass(frozen=True)
 class RaceHistory:
-    """The frames that features are computed from: official classifications only, in their current version."""
+    """The frames that features are computed from: official classifications only, in their current version.
+
+    What a sheet that can't be right says is missing here, and so in features, form and outcomes: the outcome of a race
+    whose classification has a place twice, the times of a qualifying that lost cars, slots of an impossible grid. Who
+    was there stays.
+    """
 
     calendar: pd.DataFrame
     results: pd.DataFrame
@@ -32,14 +39,39 @@ def data_version(rows: pd.DataFrame) -> str:
 
 def read_history(connection: duckdb.DuckDBPyConnection) -> RaceHistory:
     """Everything that features may look at. Provisional classifications stay out: only official ones train."""
+    results = _frame(connection, "SELECT * FROM race.current_results WHERE result_status <> 'provisional' "
+                                 "ORDER BY weekend, driver")
+    qualifying = _frame(connection, "SELECT * FROM race.qualifying ORDER BY weekend, session, driver")
+    grid = _frame(connection, "SELECT * FROM race.grid ORDER BY weekend, session, driver")
+    no_order, no_grid, no_qualifying = (_weekends(connection, sql) for sql in (
+        BROKEN_ORDER, IMPOSSIBLE_GRID, UNSOUND_QUALIFYING))
+    _blank(results, results["weekend"].isin(no_order), _OUTCOME)
+    _blank(results, results["weekend"].isin(no_grid), ("grid_position",))
+    _blank(grid, grid["weekend"].isin(no_grid) & (grid["session"] == "race"), ("grid_position",))
+    _blank(qualifying, qualifying["weekend"].isin(no_qualifying) & (qualifying["session"] == "qualifying"), _TIMES)
     return RaceHistory(
-        calendar=_frame(connection, "SELECT * FROM race.calendar ORDER BY race_start"),
-        results=_frame(connection, "SELECT * FROM race.current_results WHERE result_status <> 'provisional' "
-                                   "ORDER BY weekend, driver"),
-        qualifying=_frame(connection, "SELECT * FROM race.qualifying ORDER BY weekend, session, driver"),
-        practice=_frame(connection, "SELECT * FROM race.practice ORDER BY weekend, session, driver"),
-        grid=_frame(connection, "SELECT * FROM race.grid ORDER BY weekend, session, driver"),
-    )
+        calendar=_frame(connection, "SELECT * FROM race.calendar ORDER BY race_start"), results=results,
+        qualifying=qualifying, grid=grid,
+        practice=_frame(connection, "SELECT * FROM race.practice ORDER BY weekend, session, driver"))
+
+
+def unlearnable_weekends(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
+    """Rows of `race.unlearnable_weekends`: weekend, fault, detail. By its SQL, for files that lack the view as yet."""
+    return connection.sql(UNLEARNABLE).df()
+
+
+_OUTCOME = ("official_order", "finish_position", "points", "laps", "race_time_s", "gap_s", "gap_laps", "fastest_lap_s")
+_TIMES = ("position", "q1_s", "q2_s", "q3_s")
+
+
+def _weekends(connection: duckdb.DuckDBPyConnection, rule: str) -> list[str]:
+    return [weekend for (weekend,) in connection.sql(f"SELECT DISTINCT weekend FROM ({rule})").fetchall()]
+
+
+def _blank(frame: pd.DataFrame, rows: pd.Series, columns: tuple[str, ...]) -> None:
+    """Make these values missing, in place."""
+    if rows.any():
+        frame.loc[rows, list(columns)] = pd.NA
 
 
 def _frame(connection: duckdb.DuckDBPyConnection, sql: str) -> pd.DataFrame:

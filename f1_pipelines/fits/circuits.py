@@ -24,6 +24,8 @@ Prior = Callable[[str, int], CircuitParameters]
 BOUNDS = {"degradation_s_per_lap_soft": (0.0, 0.4), "degradation_s_per_lap_medium": (0.0, 0.4),
           "degradation_s_per_lap_hard": (0.0, 0.4), "dirty_air_s": (0.0, 2.0),
           "stop_scatter_s": (0.5, 3.0), "lap_scatter_s": (0.1, 1.5), "first_lap_loss_s": (0.0, 10.0)}
+# A stop under a neutralisation costs less than a green one; losses that say otherwise tell nothing, and stay the prior.
+STOPS = ("stop_loss_green_s", "stop_loss_vsc_s", "stop_loss_sc_s")
 
 
 def fit_circuits(laps: pd.DataFrame, results: pd.DataFrame, stops: pd.DataFrame, calendar: pd.DataFrame,
@@ -105,6 +107,10 @@ def fitted_row(view: SeasonView, start: CircuitParameters, layout: str) -> dict[
         for column, (value, error) in measured.items():
             low, high = BOUNDS.get(column, (-np.inf, np.inf))
             values[column], errors[column] = min(max(value, low), high), error
+        if max(values[name] for name in STOPS[1:]) >= values[STOPS[0]]:
+            # Few noisy stops, or a race with faulty laps: one circuit must not stop all that is made from the others.
+            values.update({name: _flat(start)[name] for name in STOPS})
+            errors.update(dict.fromkeys(STOPS))
     return {"circuit": circuit, "season": view.season, "layout": layout,
             "provenance": "fitted" if races else start.provenance, "n_laps": laps, "n_races": races,
             "n_stops": view.races(circuit, "stop_green")[1], "through": view.evidence.through if races else None,

@@ -3,6 +3,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from f1_pipelines.tables.race_faults import UNLEARNABLE
+
 
 @dataclass(frozen=True)
 class View:
@@ -58,4 +60,6 @@ VIEWS = (
          _CURRENT.format(table="sprint_results")),
     View("race", "sessions", "Each planned session: its start and whether it is upcoming, live, done, overdue (no rows "
          "though its time is past), not_held (the race is in, the session is not), cancelled or postponed", _SESSIONS),
+    View("race", "unlearnable_weekends", "Races that nothing is learnt from while they are stored as they are, and "
+         "why; one row per fault", UNLEARNABLE),
 )

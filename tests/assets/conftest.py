@@ -1,8 +1,10 @@
 """A warehouse and resources of its own for each test, over the real f1db release."""
+import shutil
 from functools import partial
 from pathlib import Path
 
 import dagster as dg
+import pandas as pd
 import pytest
 
 from f1_pipelines.definitions import defs
@@ -30,6 +32,23 @@ def lend(f1db_folder: Path):
         }
 
     return resources
+
+
+@pytest.fixture(scope="session")
+def without_grid(f1db_folder: Path, tmp_path_factory) -> Path:
+    """The release as it would be if nobody had noted the grid of Australia 2026."""
+    folder = shutil.copytree(f1db_folder, tmp_path_factory.mktemp("spoilt") / "f1db")
+    races = pd.read_csv(folder / "f1db-races.csv")
+    [race] = races.loc[(races["year"] == 2026) & (races["grandPrixId"] == "australia"), "id"]
+    for name in ("races-starting-grid-positions", "races-race-results"):
+        file = folder / f"f1db-{name}.csv"
+        rows = pd.read_csv(file, dtype="string", keep_default_na=False)
+        if "gridPositionNumber" in rows:
+            rows.loc[rows["raceId"] == str(race), ["gridPositionNumber", "gridPositionText"]] = ""
+        else:
+            rows = rows[rows["raceId"] != str(race)]
+        rows.to_csv(file, index=False)
+    return folder
 
 
 @pytest.fixture

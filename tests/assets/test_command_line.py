@@ -73,3 +73,19 @@ def test_a_lost_warehouse_stops_a_run_and_comes_back_with_all_its_rows(dagster, 
     deep = dagster.f1("doctor", "--deep")
     assert deep.returncode == 0, deep.stdout
     assert "ok    earlier copies: " in deep.stdout
+
+
+def test_a_race_without_a_grid_fails_its_own_run_and_not_the_next_one(dagster, without_grid):
+    """Two processes, as CI starts them; f1db is faulty in Australia and whole in China."""
+    selected = "race_calendar,practice_results,qualifying_results,race_results,ranking_features"
+    own, after = (dagster("--select", selected, "--partition", weekend, F1_F1DB_PATH=str(without_grid))
+                  for weekend in ("2026-australia", "2026-china"))
+    named = "2026-australia: none of 22 cars has a slot on the grid"
+    assert own.returncode != 0
+    assert f"in this run: 2026-australia. {named}" in own.stdout + own.stderr
+    assert after.returncode == 0, after.stdout[-2000:] + after.stderr[-2000:]
+    assert f"in other weekends, which doesn't stop this run: 2026-australia. {named}" in after.stdout + after.stderr
+    built = dagster.f1("query", "--format", "csv", "SELECT DISTINCT weekend FROM features.ranking")
+    assert built.stdout == "weekend\n2026-china\n"
+    marked = dagster.f1("query", "--format", "csv", "SELECT * FROM race.unlearnable_weekends")
+    assert marked.stdout.endswith("\n2026-australia,no_grid,none of 22 cars has a slot on the grid\n")

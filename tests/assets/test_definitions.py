@@ -12,9 +12,11 @@ from f1_pipelines.identity.weekends import known_weekends
 GRAPH = {
     "race_calendar": ([], ["keys_are_unique"], []),
     "practice_results": (["race_calendar"], ["keys_are_unique"], []),
-    "qualifying_results": (["race_calendar"], ["keys_are_unique", "places_are_permutations"], []),
+    "qualifying_results": (["race_calendar"], ["keys_are_unique", "places_are_permutations"],
+                           ["sprint_places_are_permutations"]),
     "race_results": (["race_calendar"], ["classifications_are_permutations", "grid_has_no_sentinels", "keys_are_unique",
-                                         "qualifying_covers_the_starters"], []),
+                                         "qualifying_covers_the_starters"],
+                     ["sprint_classifications_are_permutations"]),
     "race_laps": (["race_calendar"], ["keys_are_unique"], ["laps_have_no_holes"]),
     "ranking_features": (["practice_results", "qualifying_results", "race_results"],
                          ["keys_are_unique", "no_feature_is_constant", "starters_have_features"],

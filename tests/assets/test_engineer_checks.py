@@ -1,16 +1,19 @@
 """Each check of the race engineer once passing and once failing, on rows alone."""
 from datetime import UTC, datetime
 
+import dagster as dg
 import pandas as pd
 import pytest
 
-from f1_pipelines.assets.engineer import lineage
+from f1_pipelines.assets.engineer import grpo_engineer, lineage
 from f1_pipelines.assets.engineer_checks import LEAST_TURNS, engineer_checks
+from f1_pipelines.definitions import defs
 from f1_pipelines.sim.scenarios import FAMILIES
 from f1_pipelines.tables.strategy import DIMENSIONS, ENGINEERS, EPISODES, LEADERBOARD, SFT_TURNS, TRAINING_CURVE
 from f1_pipelines.warehouse.replace import replace_slices
 
 VERSIONS = {"env_version": 2, "prompt_version": 2, "scenes_version": "x"}
+RUN = "6d1a7e0e-33a6-4d8c-9f6c-7f6f4f0c8b11"
 WHEN = datetime(2026, 11, 29, tzinfo=UTC)
 VERBS = ("STAY_OUT", "PIT_NOW hard", "REQUEST_FORECAST", 'RADIO_DRIVER "Box"')
 
@@ -92,6 +95,38 @@ def test_a_check_finds_damage(warehouse, name, damage):
 def test_every_check_is_damaged_here_but_those_of_keys_and_tokens():
     names = {next(iter(check.check_keys)).name for check in engineer_checks}
     assert names - {name for name, _ in DAMAGE} == {"keys_are_unique", "prompts_are_token_identical"}
+
+
+@pytest.mark.parametrize(("name", "old"), [
+    ("turns_are_for_learning", "INSERT INTO strategy.sft_turns BY NAME SELECT * REPLACE ('pupil' AS driver, "
+                               "'' AS prompt) FROM strategy.sft_turns LIMIT 1"),
+    ("no_script_called_for_a_model", "INSERT INTO strategy.episodes BY NAME SELECT * REPLACE ('hints' AS variant, "
+                                     "1 AS fallbacks) FROM strategy.episodes WHERE policy = 'sft'"),
+    ("no_script_called_for_a_model", "UPDATE strategy.episodes SET fallbacks = 1, scenes_version = 'of before' "
+                                     "WHERE policy = 'random' OR policy = 'sft'"),
+])
+def test_what_an_earlier_run_left_stops_no_new_one(warehouse, name, old):
+    with warehouse.write("of before") as connection:
+        connection.execute(old)
+    checks = {next(iter(check.check_keys)).name: check for check in engineer_checks}
+    assert checks[name](warehouse).passed
+
+
+def test_the_engineer_under_check_is_that_of_the_run(warehouse):
+    """One of another profile, made at the same time, may be the newer one by its clock."""
+    with warehouse.write("two engineers") as connection:
+        put(connection, ENGINEERS, pd.DataFrame([engineer("mine", "grpo", "sft1", 1, dagster_run=RUN),
+                                                 engineer("other", "grpo", "sft1", 2, profile="smollm2")]))
+        for run, value in (("mine", 0.0), ("other", "nan")):
+            connection.execute("INSERT INTO strategy.training_curve BY NAME SELECT * REPLACE (? AS run, ? AS value) "
+                               "FROM strategy.training_curve WHERE run = 'grpo1'", [run, value])
+    key = dg.AssetCheckKey(dg.AssetKey("grpo_engineer"), "numbers_are_finite")
+    [check] = [check for check in engineer_checks if key in check.check_keys]
+    assert not check(warehouse).passed, "by itself it looks at the newest"
+    job = dg.define_asset_job("checks", dg.AssetSelection.checks(key))
+    ran = dg.Definitions(assets=[grpo_engineer], asset_checks=[check], jobs=[job], resources={
+        **defs.resources, "warehouse": warehouse}).resolve_job_def("checks").execute_in_process(run_id=RUN)
+    assert [one.passed for one in ran.get_asset_check_evaluations()] == [True]
 
 
 def test_keys_are_unique_in_all_tables(warehouse):

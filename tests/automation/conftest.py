@@ -54,6 +54,7 @@ class World:
     amended: set[str] = field(default_factory=set)  # weekends whose winner was put behind the second
     provisional: set[str] = field(default_factory=set)  # weekends whose sheet is not official yet
     torn: set[str] = field(default_factory=set)  # weekends whose results can't be read by any run
+    gridless: set[str] = field(default_factory=set)  # weekends whose sheets have no grid
     untimed: set[str] = field(default_factory=set)  # weekends whose timing is kept from us
     stand_ins: dict[str, str] = field(default_factory=dict)  # added weekend -> the one whose sessions it gets
     questions: list[str] = field(default_factory=list)
@@ -133,8 +134,12 @@ class SeasonSource:
         if name == "race.grid":
             sessions = sessions.map({"race": "qualifying", "sprint": "sprint_qualifying"})
         rows = rows[sessions.map(lambda session: self._is_out(key, session)).astype(bool)].assign(fetched_at=self.now())
+        if name == "race.grid" and key in self.world.gridless:
+            return rows[rows["session"] != "race"]
         if name != "race.results" or rows.empty:
             return rows
+        if key in self.world.gridless:
+            rows = rows.assign(grid_position=pd.NA, grid_status="unknown")
         status = "provisional" if key in self.world.provisional else "official"
         if key in self.world.amended:
             places = rows["official_order"].map({1: 2, 2: 1}).fillna(rows["official_order"]).astype("Int32")
@@ -277,14 +282,16 @@ class Season:
         self.asked.append((request.partition_key, request.job_name))
         return request
 
-    def run(self, request: dg.RunRequest, whole: bool = False, only: str | None = None) -> bool:
+    def run(self, request: dg.RunRequest, whole: bool = False, only: str | None = None,
+            checked: bool = False) -> bool:
         """Do what the daemon does with a request, in this process; whether the run succeeded.
 
-        `whole`: with all the assets and checks of the job, not only `LEAN`. `only`: this asset of it.
+        `whole`: with all the assets and checks of the job, not only `LEAN`. `only`: this asset of it. `checked`: with
+        the checks of the assets that are run.
         """
         changed = self.world.weekends[request.partition_key] != embedded_weekends().get(request.partition_key)
         lean = [only] if only else [*(["race_calendar"] if changed else []), *LEAN[request.job_name]]
-        code = dg.Definitions(assets=self.defs.assets, asset_checks=self.defs.asset_checks if whole else [],
+        code = dg.Definitions(assets=self.defs.assets, asset_checks=self.defs.asset_checks if whole or checked else [],
                               jobs=self.defs.jobs, resources=lent(self.folder), executor=dg.in_process_executor)
         return code.resolve_job_def(request.job_name).execute_in_process(
             partition_key=request.partition_key, tags=request.tags, instance=self.instance, raise_on_error=False,

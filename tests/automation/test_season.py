@@ -227,3 +227,26 @@ def test_a_job_that_runs_unattended_does_without_timing_and_a_person_is_told(sea
     assert not season.run(request, only="race_results")
     with pytest.raises(dg.Failure, match="nothing could be loaded"):
         season.load_by_hand("2026-australia", "2026-australia", "race_laps")
+
+
+def test_a_race_that_its_checks_refuse_is_given_up_and_the_next_one_is_run(season):
+    """Australia has no grid: three runs of it fail by the check of its results. China's succeeds, and names it."""
+    season.world.gridless.add("2026-australia")
+    for instant in ("2026-03-08T09:00", "2026-03-08T09:16", "2026-03-08T11:17"):
+        request = season.at(f"{instant}:00+00:00").tick()
+        assert season.asked[-1] == ("2026-australia", POST)
+        assert not season.run(request, checked=True)
+    assert season.at("2026-03-09T09:00:00+00:00").tick() is None
+    assert "2026-australia post_race: GIVEN UP after 3 tries" in season.why
+    request = season.at("2026-03-15T12:00:00+00:00").tick()
+    assert season.asked[-1] == ("2026-china", POST)
+    assert season.run(request, checked=True)
+    assert season.rows("SELECT weekend, fault FROM race.unlearnable_weekends") == [("2026-australia", "no_grid")]
+
+    # Somebody fills in the grid: other data of that weekend are tried by themselves.
+    season.world.gridless.clear()
+    season.settle()
+    request = season.at("2026-03-16T12:00:00+00:00").tick()
+    assert season.asked[-1] == ("2026-australia", POST)
+    assert season.run(request, checked=True)
+    assert season.rows("SELECT * FROM race.unlearnable_weekends") == []

@@ -1,12 +1,20 @@
 """`sim.circuits`: a row for every circuit, fitted or marked as a prior; what comes later never moves what was known."""
 from dataclasses import replace
+from types import SimpleNamespace
 
 import duckdb
 import numpy as np
 import pandas as pd
 import pytest
 
-from f1_pipelines.fits.circuits import circuit_parameters, circuit_rows, fit_circuits, pooled_prior
+from f1_pipelines.fits.circuits import (
+    STOPS,
+    circuit_parameters,
+    circuit_rows,
+    fit_circuits,
+    fitted_row,
+    pooled_prior,
+)
 from f1_pipelines.fits.evidence import gather
 from f1_pipelines.fits.real_race import RealRace
 from f1_pipelines.fits.replay import replay
@@ -101,6 +109,24 @@ def test_laps_of_unknown_weekends_are_left_out_and_no_laps_is_an_error(real):
     strange = real.laps[real.laps["weekend"] == "2024-monza"].assign(weekend="1999-nowhere")
     with pytest.raises(CannotFit):
         fit_circuits(strange, real.results, real.pit_stops, real.calendar)
+
+
+def test_stops_that_would_cost_more_under_a_safety_car_stay_the_prior_and_have_no_error():
+    """One odd race must not make a circuit that stops everything made from the others."""
+    prior = pooled_prior("monza", 2026)
+
+    def row(**measured: tuple[float, float]) -> dict:
+        view = SimpleNamespace(season=2026, evidence=SimpleNamespace(through="2026-italy"),
+                               races=lambda circuit, quantity: (1, 40), measured=lambda circuit: dict(measured))
+        return fitted_row(view, prior, "monza-1")
+
+    sound = row(stop_loss_green_s=(24.0, 0.5), stop_loss_sc_s=(12.0, 2.0))
+    assert (sound["stop_loss_green_s"], sound["stop_loss_sc_s_se"]) == (24.0, 2.0)
+    for odd in ({"stop_loss_sc_s": (25.0, 3.0)}, {"stop_loss_vsc_s": (24.0, 3.0)}):
+        back = row(stop_loss_green_s=(24.0, 0.5), base_lap_s=(81.0, 0.1), **odd)
+        for name in STOPS:
+            assert (back[name], back[f"{name}_se"]) == (getattr(prior, name), None)
+        assert (back["base_lap_s"], back["provenance"]) == (81.0, "fitted")
 
 
 def test_wet_races_alone_teach_nothing(real):

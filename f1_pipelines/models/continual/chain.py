@@ -7,12 +7,15 @@ Notable choices:
   three is left alone; any other is made again, and with it all that follow. So an amended result renews the links from
   its race on, and nothing else.
 - Races of the pretraining are never learnt from a second time: the window begins after them.
+- A race that can't be learnt from is not among the rows. The links that knew it are renewed without it, and once more
+  when it is mended.
 """
 from __future__ import annotations
 
 import json
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
@@ -24,12 +27,15 @@ import pandas as pd
 from f1_pipelines.evaluation.baselines import BASELINES
 from f1_pipelines.evaluation.metrics import spearman
 from f1_pipelines.features.history import data_version
+from f1_pipelines.identity.weekends import UnknownWeekend
+from f1_pipelines.identity.weekends import weekend as known_weekend
 from f1_pipelines.models.checkpoints import Checkpoint, CheckpointError, load_checkpoint, save_checkpoint
 from f1_pipelines.models.continual.adaptation import adapt, grow_fisher
 from f1_pipelines.models.continual.fisher import load_fisher
 from f1_pipelines.models.continual.settings import PULLED_BACK, UpdateConfig
 from f1_pipelines.models.continual.update import Known, Learnt, learn, window_of
 from f1_pipelines.models.trained import TrainedRanker
+from f1_pipelines.settings import settings
 
 _GRID = next(baseline for baseline in BASELINES if baseline.name == "grid")
 
@@ -84,12 +90,24 @@ def bring_up_to_date(
 
 
 def races_since(pretrained: Checkpoint, rows: pd.DataFrame) -> pd.DataFrame:
-    """Rows of the races after the last one of the pretraining, in race order."""
-    last = rows.loc[rows["weekend"] == pretrained.trained.trained_through, "race_start"]
-    if last.empty:
-        raise ValueError(f"{pretrained.id} was trained through {pretrained.trained.trained_through}, of which no "
-                         "result is stored; load race_results and ranking_features of it")
-    return rows[rows["race_start"] > last.iloc[0]].sort_values(["race_start", "driver"], ignore_index=True)
+    """Rows of the races after the last one of the pretraining, in race order.
+
+    Where that one is not among the rows, because it can no longer be learnt from, the calendar has its start.
+
+    Raises:
+        ValueError: No race of the pretraining is among the rows.
+    """
+    through, start = pretrained.trained.trained_through, None
+    last = rows.loc[rows["weekend"] == through, "race_start"]
+    if len(last):
+        start = last.iloc[0]
+    elif rows["season"].isin(pretrained.trained.seasons).any():
+        with suppress(UnknownWeekend):
+            start = pd.Timestamp(known_weekend(through, settings().calendar_path).race_start)
+    if start is None or not (rows["season"].isin(pretrained.trained.seasons) & (rows["race_start"] <= start)).any():
+        raise ValueError(f"{pretrained.id} was trained through {through}, of which no result is stored; load "
+                         "race_results and ranking_features of it")
+    return rows[rows["race_start"] > start].sort_values(["race_start", "driver"], ignore_index=True)
 
 
 def mean_spearman(trained: TrainedRanker, rows: pd.DataFrame) -> float:

@@ -104,6 +104,31 @@ def test_a_race_of_the_pretraining_renews_nothing_until_that_is_trained_again(ke
     assert keeper.through(RACES[1]).made == []
 
 
+@pytest.mark.parametrize("unlearnable", [0, 1, 3])
+def test_a_race_that_can_no_longer_be_learnt_from_is_left_out_and_comes_back(keeper, unlearnable):
+    """The first of a season, one in the middle, and the last one."""
+    before = keeper.through(RACES[3])
+    sound, original = [race for at, race in enumerate(RACES) if at != unlearnable], keeper.rows
+    keeper.rows = original[original["weekend"] != RACES[unlearnable]]
+    without = keeper.through(sound[-1])
+    links = [(row.weekend, row.kind) for row in keeper.stored.set_index("checkpoint").loc[without.ids].itertuples()]
+    assert links == [(sound[0], "adapted"), *((race, "ewc") for race in sound)]
+    assert without.ids[:unlearnable + 1 if unlearnable else 0] == before.ids[:unlearnable + 1 if unlearnable else 0]
+    assert all(RACES[unlearnable] not in set(link.rows["weekend"]) for link in without.made)
+    keeper.rows = original
+    mended = keeper.through(sound[-1])
+    assert mended.made == [] and mended.ids == before.ids, "its links were still there"
+
+
+def test_without_the_last_race_of_the_pretraining_the_calendar_says_where_the_chain_begins(keeper):
+    """It was learnt from, and then its sheet was amended to one that can't be."""
+    through = "2024-abu-dhabi"  # 2024-12-08
+    trained = replace(keeper.root.trained, trained_through=through)
+    keeper.root = replace(keeper.root, trained=trained)
+    keeper.rows = keeper.rows[keeper.rows["weekend"] != "2024-race-11"]
+    assert made(keeper.through(RACES[1])) == [("adapted", RACES[0]), ("ewc", RACES[0]), ("ewc", RACES[1])]
+
+
 def test_other_settings_make_another_chain(keeper):
     before = keeper.through(RACES[1])
     after = keeper.through(RACES[1], replace(QUICK, penalty=1e4))
