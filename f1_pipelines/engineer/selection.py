@@ -72,7 +72,8 @@ class BestSoFar:
             load_weights(self._model, self._path)
 
     def _drop_later_than(self, step: int) -> None:
-        if self._path.is_file() and int(read_metadata(self._path)["step"]) > step:
-            self._path.unlink()
-            if self._previous.is_file():
-                self._previous.replace(self._path)
+        for path in (self._path, self._previous):
+            if path.is_file() and int(read_metadata(path)["step"]) > step:
+                path.unlink()
+        if self._previous.is_file() and not self._path.is_file():
+            self._previous.replace(self._path)

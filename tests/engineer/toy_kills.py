@@ -14,7 +14,7 @@ from typing import Any
 
 SFT = {"epochs": 3.0, "batch": 8, "lr": 1e-2, "muon_lr": 2e-2, "warmup_steps": 2, "rounds": 1, "round_races": 1,
        "round_epochs": 1.25}
-GRPO = {"steps": 4, "races": 2, "states": 4, "looks": 2, "samples": 4, "lr": 1e-3, "batch": 8}
+GRPO = {"steps": 3, "races": 2, "states": 4, "looks": 2, "samples": 4, "lr": 1e-3, "batch": 8}
 
 
 def die(*_: Any, **__: Any) -> None:
