@@ -167,12 +167,18 @@ def serve(host: str, port: int) -> None:
 
 @cli.command()
 @click.option("--free-pools", is_flag=True, help="End runs whose process is gone and free their pool slots.")
-def doctor(free_pools: bool) -> None:
+@click.option("--run", help="With --free-pools: end this run, wherever it was, unless it is at work on this machine.")
+@click.option("--quiet", is_flag=True, help="With --free-pools: say nothing when there was nothing to end.")
+def doctor(free_pools: bool, run: str | None, quiet: bool) -> None:
     """Check settings, warehouse, calendar and source, and say what to do."""
     from f1_pipelines.doctor import examine, free_pool_slots
 
+    if (run or quiet) and not free_pools:
+        raise click.UsageError("--run and --quiet go with --free-pools")
     if free_pools:
-        click.echo(free_pool_slots())
+        done = free_pool_slots(run)
+        if not (quiet and done.startswith("0 ")):
+            click.echo(done)
         return
     findings = examine()
     for finding in findings:

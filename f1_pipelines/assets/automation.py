@@ -8,6 +8,7 @@ from f1_pipelines.assets.partitions import race_weekends
 from f1_pipelines.automation.decide import PHASES, Known, decide
 from f1_pipelines.automation.memory import Memory
 from f1_pipelines.automation.tries import Try
+from f1_pipelines.dead_runs import end_lost_runs
 from f1_pipelines.identity.weekends import Weekend, add_refreshed, known_weekends
 from f1_pipelines.resources.race_data import Clock, RaceData
 from f1_pipelines.resources.warehouse import Warehouse
@@ -35,6 +36,8 @@ def weekend_sensor(context: dg.SensorEvaluationContext, warehouse: Warehouse, ra
     is read from Dagster's runs and their tags, what is stored from the warehouse: after any time off it goes on where
     it was. It starts from the season of the last stored result; what is older is a backfill.
     """
+    for ended in end_lost_runs(context.instance, guess_host=False):
+        context.log.warning("%s: ended, its pool slots freed", ended)
     now, memory = clock.now(), Memory.of(context.cursor)
     try:
         with warehouse.read() as connection:
