@@ -36,8 +36,7 @@ def weekend_sensor(context: dg.SensorEvaluationContext, warehouse: Warehouse, ra
     is read from Dagster's runs and their tags, what is stored from the warehouse: after any time off it goes on where
     it was. It starts from the season of the last stored result; what is older is a backfill.
     """
-    for ended in end_lost_runs(context.instance, guess_host=False):
-        context.log.warning("%s: ended, its pool slots freed", ended)
+    _end_lost_runs(context)
     now, memory = clock.now(), Memory.of(context.cursor)
     try:
         with warehouse.read() as connection:
@@ -69,6 +68,16 @@ def weekend_sensor(context: dg.SensorEvaluationContext, warehouse: Warehouse, ra
     return dg.SensorResult(cursor=memory.cursor(), run_requests=[dg.RunRequest(
         job_name=decision.ask.phase, partition_key=decision.ask.weekend,
         tags={VERSION_TAG: decision.ask.version, ASKED_AT_TAG: now.isoformat()})])
+
+
+def _end_lost_runs(context: dg.SensorEvaluationContext) -> None:
+    """A run that lost its process would be waited for, and keep the GPU's pool, for hours."""
+    try:
+        instance = context.instance
+    except dg.DagsterInvariantViolationError:  # evaluated without one, which a daemon never does
+        return
+    for ended in end_lost_runs(instance, guess_host=False):
+        context.log.warning("%s: ended, its pool slots freed", ended)
 
 
 class _Source:
