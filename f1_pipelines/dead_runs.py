@@ -12,7 +12,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from f1_pipelines.run_host import Host, RunProcess, may_be
+from f1_pipelines.processes import may_be
+from f1_pipelines.run_host import Host, RunProcess
 
 if TYPE_CHECKING:
     from dagster import DagsterInstance, DagsterRun, RunRecord

@@ -13,10 +13,10 @@ from typing import Literal
 
 import dagster as dg
 
+from f1_pipelines.processes import process_lives, started_ticks
+
 HOST_TAG, PROCESS_TAG = "f1/host", "f1/process"
 Place = Literal["here", "before a restart", "elsewhere"]
-# A process that began so long after an event named it is another one under the same id [s].
-_BORN_LATER_S = 5.0
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class RunProcess:
 
     def lives(self) -> bool:
         """Whether it is still there; asked on its machine."""
-        return exists(self.pid) and (self.started is None or started_ticks(self.pid) in (None, self.started))
+        return process_lives(self.pid, self.started)
 
 
 class RecordedExecutor(dg.Executor):
@@ -118,55 +118,6 @@ class RecordedExecutor(dg.Executor):
 def recorded_in_process_executor(init_context: dg.InitExecutorContext) -> RecordedExecutor:
     """Dagster's in-process executor, for runs that say on which machine they are."""
     return RecordedExecutor(dg.in_process_executor.executor_creation_fn(init_context))
-
-
-def exists(pid: int) -> bool:
-    """Whether a process of that id is at work on this machine. One that only waits to be collected is not."""
-    try:
-        os.kill(pid, 0)  # sends nothing
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    fields = _stat(pid)
-    return fields is None or fields[0] != "Z"
-
-
-def started_ticks(pid: int) -> int | None:
-    """When a process started [clock ticks since the machine did], None where the system does not tell."""
-    fields = _stat(pid)
-    return int(fields[19]) if fields else None
-
-
-def may_be(pid: int, named_at: float) -> bool:
-    """Whether the process of that id may be the one that an event named.
-
-    Args:
-        pid: Its id.
-        named_at: Instant of the event [s since the epoch].
-    """
-    if not exists(pid):
-        return False
-    ticks = started_ticks(pid)
-    if ticks is None:
-        return True
-    started = _boot_instant() + ticks / os.sysconf("SC_CLK_TCK")
-    return started <= named_at + _BORN_LATER_S
-
-
-def _boot_instant() -> float:
-    for line in Path("/proc/stat").read_text().splitlines():
-        if line.startswith("btime "):
-            return float(line.split()[1])
-    return 0.0
-
-
-def _stat(pid: int) -> list[str] | None:
-    """Fields of /proc/PID/stat from the third, the state, on."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return None
 
 
 def _namespace() -> str:

@@ -12,7 +12,7 @@ import dagster as dg
 import pytest
 from dagster._core.events import EngineEventData
 
-from f1_pipelines import dead_runs, run_host
+from f1_pipelines import dead_runs, processes, run_host
 from f1_pipelines.assets.automation import weekend_sensor
 from f1_pipelines.dead_runs import end_lost_runs, free_pool_slots, run_states
 from f1_pipelines.doctor import examine
@@ -151,17 +151,17 @@ def test_a_run_without_a_host_is_of_this_machine_where_no_other_can_write(run_of
 
 
 def test_a_process_that_was_born_after_the_event_is_another_one(run_of, instance, monkeypatch):
-    monkeypatch.setattr(run_host, "_BORN_LATER_S", 1.0)
+    monkeypatch.setattr(processes, "_BORN_LATER_S", 1.0)
     older, named_at = os.getpid(), time.time()
-    assert run_host.may_be(older, named_at)
+    assert processes.may_be(older, named_at)
     later = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
     try:
-        assert run_host.may_be(later.pid, time.time())
-        assert not run_host.may_be(later.pid, named_at - 30)
+        assert processes.may_be(later.pid, time.time())
+        assert not processes.may_be(later.pid, named_at - 30)
     finally:
         later.kill()
         later.wait()
-    assert not run_host.may_be(later.pid, time.time())
+    assert not processes.may_be(later.pid, time.time())
 
 
 def test_a_run_that_was_re_executed_has_not_the_process_of_the_one_before(here, run_of, instance):

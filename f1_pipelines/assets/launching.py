@@ -77,6 +77,7 @@ def train_and_keep(context: dg.AssetExecutionContext, job: "Job", inputs: Mappin
 
 def _launched(context: dg.AssetExecutionContext, job: "Job", file: Path, compute: Compute,
               run: "TrackedRun") -> "Trained":
+    from f1_pipelines.engineer.orphans import starter
     from f1_pipelines.engineer.training import FAILED, RESULT, Trained
     from f1_pipelines.engineer.training import run as train
 
@@ -91,7 +92,7 @@ def _launched(context: dg.AssetExecutionContext, job: "Job", file: Path, compute
             context.log.warning))
     try:
         # The op's context, since of the asset's the client asks for something deprecated.
-        dg.PipesSubprocessClient().run(context=context.op_execution_context,
+        dg.PipesSubprocessClient().run(context=context.op_execution_context, env=starter(),
                                        command=compute.command(TRAINING, [str(file)], job.processes))
     except DagsterPipesExecutionError as problem:
         said = file.with_name(FAILED)

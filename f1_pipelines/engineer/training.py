@@ -258,8 +258,10 @@ def main() -> None:
     """Run the job whose file is named on the command line; under Dagster Pipes, progress goes to the run's log."""
     from dagster_pipes import PipesContext, open_dagster_pipes
 
+    from f1_pipelines.engineer.orphans import end_with_starter
     from f1_pipelines.engineer.progress import Listener
 
+    end_with_starter()
     job, rank = Job(**json.loads(Path(sys.argv[1]).read_text())), int(os.environ.get("RANK", "0"))
     try:
         if rank == 0 and "DAGSTER_PIPES_CONTEXT" in os.environ:
