@@ -141,21 +141,21 @@ def find_lost_runs() -> str:
     Raises:
         RuntimeError: Some are lost; the message names each and the command that ends them.
     """
-    from dagster import DagsterInstance
+    from dagster import DagsterInstance, DagsterRunStatus, RunsFilter
 
     home = os.environ.get("DAGSTER_HOME", "")
     if not home or not (Path(home) / "dagster.yaml").exists():
         return "none recorded without a Dagster home"
     with DagsterInstance.from_config(home) as instance:
         states = run_states(instance)
-        backfills = _backfills_under_way(instance)
-    told = [str(state) for state in states]
-    if backfills:
-        told.append(f"{backfills} backfills are under way and go on whenever `make dev` runs")
+        waiting = {"queued runs": instance.get_runs_count(RunsFilter(statuses=[DagsterRunStatus.QUEUED])),
+                   "backfills under way": _backfills_under_way(instance)}
+    notes = [str(state) for state in states] + [
+        f"{what}: {count} (`make dev` goes on with them)" for what, count in waiting.items() if count]
     lost = [state for state in states if state.lost]
     if lost:
-        raise RuntimeError(f"{'; '.join(told)}; {END} ends what is lost and frees its pools")
-    return "; ".join(told) or "none under way"
+        raise RuntimeError(f"{'; '.join(notes)}; {END} ends what is lost and frees its pools")
+    return "; ".join(notes) or "none under way"
 
 
 def _state_of(instance: DagsterInstance, record: RunRecord, since: datetime, guess: bool) -> tuple[State, str]:

@@ -205,6 +205,12 @@ def test_a_run_that_ends_while_it_is_judged_is_left_alone(here, run_of, instance
     assert instance.get_run_by_id(run_id).status.value == "FAILURE"
 
 
+def test_what_waits_for_the_daemon_is_no_fault(run_of, instance):
+    instance.create_run_for_job(learning, status=dg.DagsterRunStatus.QUEUED)
+    assert said() == (True, "queued runs: 1 (`make dev` goes on with them)")
+    assert free_pool_slots().startswith("0 runs")
+
+
 def test_the_sensor_ends_dead_runs_and_goes_on(here, run_of, instance, tmp_path):
     dead, guessed = run_of(process(pid=2**22 + 1)), run_of(None, pids=(2**22 + 1,))
     lent = {"warehouse": Warehouse(path=str(tmp_path / "f1.duckdb")), "clock": Clock(),

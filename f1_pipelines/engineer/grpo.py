@@ -20,6 +20,7 @@ from f1_pipelines.engineer.profiles import GrpoSettings, Profile
 from f1_pipelines.engineer.progress import SILENT, Curve, Listener, TrainingFailed
 from f1_pipelines.engineer.rejection import rejection_round
 from f1_pipelines.engineer.resuming import (
+    kept_checkpoints,
     last_checkpoint,
     remove_torn_checkpoints,
     restore_finished,
@@ -141,7 +142,8 @@ def _config(profile: Profile, told: GrpoSettings, seed: int, folder: Path, devic
         warmup_steps=5, temperature=told.temperature, beta=told.beta, loss_type="dr_grpo", scale_rewards="none",
         entropy_coef=told.entropy, max_completion_length=profile.max_new_tokens, max_grad_norm=1.0, adam_beta2=0.98,
         use_cpu=device == "cpu", bf16=profile.bf16, seed=seed, data_seed=seed, logging_steps=1,
-        save_strategy="steps", save_steps=SAVED_EVERY, save_total_limit=1, report_to="none", disable_tqdm=True,
+        save_strategy="steps", save_steps=SAVED_EVERY, save_total_limit=kept_checkpoints(processes),
+        report_to="none", disable_tqdm=True,
         dataloader_pin_memory=False, top_k=0, top_p=1.0, ddp_find_unused_parameters=False,
         **activation_checkpointing(device != "cpu"))
 

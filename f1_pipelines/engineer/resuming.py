@@ -53,6 +53,12 @@ def step_of(checkpoint: Path) -> int:
     return int(checkpoint.name.rpartition("-")[2])
 
 
+def kept_checkpoints(processes: int) -> int:
+    """How many checkpoints the trainer keeps. Of several processes the main one deletes the older ones before the
+    others have written their part of the newest."""
+    return 1 if processes == 1 else 2
+
+
 def remove_torn_checkpoints(folder: Path, processes: int = 1) -> None:
     """Delete checkpoints that were only half written, so that nothing of them mixes with what is written next."""
     for path in folder.glob("checkpoint-*"):

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from f1_pipelines.engineer.crew import on_one_device
+from f1_pipelines.engineer.crew import crew_on, on_one_device
 from f1_pipelines.engineer.optimizers import MuonAndAdamW
 from f1_pipelines.engineer.profiles import Profile
 from f1_pipelines.engineer.progress import SILENT, Curve, Listener, TrainingFailed
 from f1_pipelines.engineer.rendering import Rendering
 from f1_pipelines.engineer.resuming import (
+    kept_checkpoints,
     last_checkpoint,
     remove_torn_checkpoints,
     restore_finished,
@@ -82,7 +83,8 @@ def train_sft(model: PreTrainedModel, rendering: Rendering, examples: Sequence[E
         adam_beta1=0.9, adam_beta2=0.98, weight_decay=told.weight_decay, max_grad_norm=1.0, max_length=None,
         use_cpu=device == "cpu", bf16=profile.bf16, seed=seed, data_seed=seed,
         logging_steps=math.gcd(LOGGED_EVERY, SAVED_EVERY),  # no mean spans a checkpoint: a resumed run has the same
-        save_strategy="steps", save_steps=SAVED_EVERY, save_total_limit=1, report_to="none",
+        save_strategy="steps", save_steps=SAVED_EVERY, report_to="none",
+        save_total_limit=kept_checkpoints(crew_on(device).num_processes),
         disable_tqdm=True, dataloader_pin_memory=False, include_num_input_tokens_seen="non_padding",
         ddp_find_unused_parameters=False, **activation_checkpointing(device != "cpu"))
     on_one_device(config, device)
