@@ -11,6 +11,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 from dagster._core.events import EngineEventData
+from dagster._core.execution.backfill import BulkActionStatus, PartitionBackfill
 
 from f1_pipelines import dead_runs, processes, run_host
 from f1_pipelines.assets.automation import weekend_sensor
@@ -205,9 +206,9 @@ def test_a_run_that_ends_while_it_is_judged_is_left_alone(here, run_of, instance
     assert instance.get_run_by_id(run_id).status.value == "FAILURE"
 
 
-def test_what_waits_for_the_daemon_is_no_fault(run_of, instance):
-    instance.create_run_for_job(learning, status=dg.DagsterRunStatus.QUEUED)
-    assert said() == (True, "queued runs: 1 (`make dev` goes on with them)")
+def test_a_backfill_that_waits_for_the_daemon_is_no_fault(instance):
+    instance.add_backfill(PartitionBackfill("waits", BulkActionStatus.REQUESTED, False, {}, time.time()))
+    assert said() == (True, "backfills under way: 1 (`make dev` goes on with them)")
     assert free_pool_slots().startswith("0 runs")
 
 
