@@ -57,6 +57,7 @@ test: setup  ## Run the tests
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "not gpu and not live" $(PYTEST_ARGS)
 
 dev: setup  ## Open the Dagster UI on http://127.0.0.1:3000
+	-@$(BIN)/f1 doctor --free-pools --quiet
 	env --default-signal=INT,TERM $(BIN)/dagster dev -h 127.0.0.1 -p 3000
 
 serve: setup  ## Open the pit wall on http://127.0.0.1:8000: pages, environment server, predictions

@@ -215,13 +215,19 @@ def reset() -> None:
 
 @cli.command()
 @click.option("--free-pools", is_flag=True, help="End runs whose process is gone and free their pool slots.")
+@click.option("--run", help="With --free-pools: end this run, wherever it was, unless it is at work on this machine.")
+@click.option("--quiet", is_flag=True, help="With --free-pools: say nothing when there was nothing to end.")
 @click.option("--deep", is_flag=True, help="Read all of the warehouse, its copies and the checkpoints: seconds a GB.")
-def doctor(free_pools: bool, deep: bool) -> None:
+def doctor(free_pools: bool, run: str | None, quiet: bool, deep: bool) -> None:
     """Check settings, warehouse, calendar and source, and say what to do."""
     from f1_pipelines.doctor import examine, free_pool_slots
 
+    if (run or quiet) and not free_pools:
+        raise click.UsageError("--run and --quiet go with --free-pools")
     if free_pools:
-        click.echo(free_pool_slots())
+        done = free_pool_slots(run)
+        if not (quiet and done.startswith("0 ")):
+            click.echo(done)
         return
     findings = examine(deep)
     for finding in findings:

@@ -22,6 +22,7 @@ from f1_pipelines.resources.engineers import Engineers
 from f1_pipelines.resources.race_data import Clock, RaceData
 from f1_pipelines.resources.tracking import Tracking
 from f1_pipelines.resources.warehouse import Warehouse
+from f1_pipelines.run_host import recorded_in_process_executor
 from f1_pipelines.settings import settings
 
 _settings = settings()
@@ -52,5 +53,5 @@ defs = dg.Definitions(
         "tracking": Tracking(mlflow_tracking_uri=_settings.tracking_uri, folder=str(_settings.f1_warehouse.parent)),
     },
     # In one process: each step of its own would import Dagster again, 2-3 s a step.
-    executor=dg.in_process_executor,
+    executor=recorded_in_process_executor,
 )

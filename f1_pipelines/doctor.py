@@ -6,17 +6,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from f1_pipelines import integrity
+from f1_pipelines.dead_runs import find_lost_runs, free_pool_slots
 from f1_pipelines.features.history import unlearnable_weekends
 from f1_pipelines.identity.weekends import known_weekends
 from f1_pipelines.settings import Settings, settings
 from f1_pipelines.tracking.store import TrackingStore
 from f1_pipelines.warehouse.database import WarehouseError, WarehouseFile, WrongSchema
 
-if TYPE_CHECKING:
-    from dagster import DagsterInstance
+__all__ = ["Finding", "examine", "existing_home", "free_pool_slots"]
 
 
 @dataclass(frozen=True)
@@ -37,7 +36,7 @@ def examine(deep: bool = False) -> list[Finding]:
     told = settings()
     looks: dict[str, Callable[[Settings], str]] = {
         "calendar": _calendar, "source": _source, "warehouse": _warehouse, "races": _races,
-        "tracking": _tracking, "dagster": _dagster_home}
+        "tracking": _tracking, "dagster": _dagster_home, "runs": lambda _: find_lost_runs()}
     if deep:
         looks |= integrity.CHECKS
     findings = []
@@ -47,49 +46,6 @@ def examine(deep: bool = False) -> list[Finding]:
         except Exception as problem:  # noqa: BLE001  a doctor reports whatever is wrong
             findings.append(Finding(what, False, " ".join(str(problem).split())))
     return findings
-
-
-def free_pool_slots() -> str:
-    """End runs whose processes are gone and free the pool slots that they hold. What was done, in one sentence."""
-    from dagster import DagsterInstance, DagsterRunStatus, RunsFilter
-
-    if not os.environ.get("DAGSTER_HOME"):
-        raise RuntimeError("DAGSTER_HOME is not set, so there are no pools to free; `make free-pools` sets it")
-    with DagsterInstance.from_config(_existing_home()) as instance:
-        at_work = RunsFilter(statuses=[DagsterRunStatus.STARTED, DagsterRunStatus.CANCELING])
-        orphans = [run for run in instance.get_runs(at_work) if not _may_be_alive(instance, run.run_id)]
-        for run in orphans:
-            instance.report_run_canceled(run, message="its process is gone (f1 doctor --free-pools)")
-            instance.event_log_storage.free_concurrency_slots_for_run(run.run_id)
-    return f"{len(orphans)} runs without a process ended, their pool slots freed"
-
-
-def _may_be_alive(instance: DagsterInstance, run_id: str) -> bool:
-    """Whether a process of the run exists, or none has told its pid yet: a run that just starts is not to be ended.
-
-    A step's own process counts too. It outlives the run's process when only that is killed, and still has the GPU.
-    """
-    from dagster import DagsterEventType
-
-    tellers = {DagsterEventType.ENGINE_EVENT, DagsterEventType.STEP_WORKER_STARTED}
-    pids = {int(record.dagster_event.engine_event_data.metadata["pid"].value)
-            for record in instance.all_logs(run_id, of_type=tellers)
-            if record.dagster_event and "pid" in record.dagster_event.engine_event_data.metadata}
-    return not pids or any(_exists(pid) for pid in pids)
-
-
-def _exists(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)  # asks whether it exists, sends nothing
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    try:
-        # Dead, but not collected by its parent: in a container, for as long as that has no init.
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return True  # no /proc on this system
 
 
 def _calendar(told: Settings) -> str:
@@ -149,10 +105,15 @@ def _tracking(told: Settings) -> str:
 def _dagster_home(_: Settings) -> str:
     if not os.environ.get("DAGSTER_HOME"):
         return "DAGSTER_HOME is not set: runs work, but leave no history and know no pools; `make dev` sets it"
-    return _existing_home()
+    return existing_home()
 
 
-def _existing_home() -> str:
+def existing_home() -> str:
+    """The folder DAGSTER_HOME.
+
+    Raises:
+        RuntimeError: It is not there, or no home.
+    """
     home = os.environ["DAGSTER_HOME"]
     if not Path(home).is_absolute() or not Path(home).is_dir():
         raise RuntimeError(f"DAGSTER_HOME={home} must be an absolute path of an existing folder; mkdir it")

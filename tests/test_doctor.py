@@ -30,10 +30,19 @@ def hold():
 def holding():
     hold()
 
+if sys.argv[1:] == ["recorded"]:
+    from f1_pipelines.run_host import recorded_in_process_executor
+
+    @dg.job(name="holding", executor_def=recorded_in_process_executor)
+    def recorded():
+        hold()
+
 if __name__ == "__main__":
     with dg.DagsterInstance.get() as instance:
         if sys.argv[1] == "in_process":
             holding.execute_in_process(instance=instance)
+        elif sys.argv[1] == "recorded":
+            dg.execute_job(dg.reconstructable(recorded), instance=instance)
         else:
             dg.execute_job(dg.reconstructable(holding), instance=instance)
 """
@@ -57,6 +66,7 @@ def hold(home, tmp_path):
     def start(executor: str) -> tuple[subprocess.Popen, int]:
         (tmp_path / "hold.py").write_text(HOLD)
         process = subprocess.Popen([sys.executable, "-Wignore", "hold.py", executor], cwd=tmp_path,
+                                   env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
                                    stderr=subprocess.DEVNULL)
         started.append(process)
         deadline = time.monotonic() + 90

@@ -8,6 +8,7 @@ from f1_pipelines.assets.partitions import race_weekends
 from f1_pipelines.automation.decide import PHASES, Known, decide
 from f1_pipelines.automation.memory import Memory
 from f1_pipelines.automation.tries import Try
+from f1_pipelines.dead_runs import end_lost_runs
 from f1_pipelines.identity.weekends import Weekend, add_refreshed, known_weekends
 from f1_pipelines.resources.race_data import Clock, RaceData
 from f1_pipelines.resources.warehouse import Warehouse
@@ -35,6 +36,7 @@ def weekend_sensor(context: dg.SensorEvaluationContext, warehouse: Warehouse, ra
     is read from Dagster's runs and their tags, what is stored from the warehouse: after any time off it goes on where
     it was. It starts from the season of the last stored result; what is older is a backfill.
     """
+    _end_lost_runs(context)
     now, memory = clock.now(), Memory.of(context.cursor)
     try:
         with warehouse.read() as connection:
@@ -66,6 +68,16 @@ def weekend_sensor(context: dg.SensorEvaluationContext, warehouse: Warehouse, ra
     return dg.SensorResult(cursor=memory.cursor(), run_requests=[dg.RunRequest(
         job_name=decision.ask.phase, partition_key=decision.ask.weekend,
         tags={VERSION_TAG: decision.ask.version, ASKED_AT_TAG: now.isoformat()})])
+
+
+def _end_lost_runs(context: dg.SensorEvaluationContext) -> None:
+    """A run that lost its process would be waited for, and keep the GPU's pool, for hours."""
+    try:
+        instance = context.instance
+    except dg.DagsterInvariantViolationError:  # evaluated without one, which a daemon never does
+        return
+    for ended in end_lost_runs(instance, guess_host=False):
+        context.log.warning("%s: ended, its pool slots freed", ended)
 
 
 class _Source:

@@ -115,6 +115,7 @@ def sft_engineer(context: dg.AssetExecutionContext, config: SftConfig, warehouse
         if rounds:
             replace_slices(connection, tables.SFT_TURNS, _turn_rows(as_rows(rounds), "pupil", scenes),
                            accept_fewer_rows=True)
+    job.end()
     return result
 
 
@@ -142,8 +143,10 @@ def grpo_engineer(context: dg.AssetExecutionContext, config: GrpoConfig, warehou
     work = engineers.work(f"grpo-{parent['checkpoint']}", config.seed)
     job = Job("grpo", engineers.profile, config.settings, "", str(engineers.folder / parent["path"]),
               str(work / SCENES), config.seed, str(work), str(engineers.folder), engineers.weights)
-    return train_and_keep(context, job, {SCENES: scenes.as_json()}, scenes, warehouse, engineers, compute, clock,
-                          tracking)
+    result = train_and_keep(context, job, {SCENES: scenes.as_json()}, scenes, warehouse, engineers, compute, clock,
+                            tracking)
+    job.end()
+    return result
 
 
 def scenes_of(connection: "duckdb.DuckDBPyConnection") -> "Scenes":

@@ -42,6 +42,8 @@ def train_and_keep(context: dg.AssetExecutionContext, job: "Job", inputs: Mappin
                    tracking: Tracking) -> dg.MaterializeResult:
     """Run a job where `compute` says, store its checkpoints' rows and its curve, and tell.
 
+    The caller ends the job once all that it stores is stored. Killed before, the step takes the result from its folder.
+
     Args:
         context: Of the asset.
         job: Without device, precision and processes, which are found here.
@@ -59,7 +61,6 @@ def train_and_keep(context: dg.AssetExecutionContext, job: "Job", inputs: Mappin
         rows = _rows(context, job, trained, scenes, run, device, clock)
         with warehouse.write(f"{job.stage}_engineer") as connection:
             _keep(connection, job, rows, trained)
-    job.end()
     last = {name: values[-1] for name in _SHOWN if (values := [v for _, n, v in trained.points if n == name])}
     return dg.MaterializeResult(metadata={
         "checkpoint": trained.checkpoint, "parent": trained.untrained, "profile": job.profile, "device": device,
@@ -76,12 +77,13 @@ def train_and_keep(context: dg.AssetExecutionContext, job: "Job", inputs: Mappin
 
 def _launched(context: dg.AssetExecutionContext, job: "Job", file: Path, compute: Compute,
               run: "TrackedRun") -> "Trained":
+    from f1_pipelines.engineer.orphans import starter
     from f1_pipelines.engineer.training import FAILED, RESULT, Trained
     from f1_pipelines.engineer.training import run as train
 
     if (file.parent / RESULT).is_file():
         context.log.info("this training had ended when its run was killed; its result is taken")
-        return Trained.read(file.parent)
+        return _tracked(Trained.read(file.parent), run)
     if compute.launcher == "in_process":
         from f1_pipelines.engineer.progress import Listener
 
@@ -90,14 +92,17 @@ def _launched(context: dg.AssetExecutionContext, job: "Job", file: Path, compute
             context.log.warning))
     try:
         # The op's context, since of the asset's the client asks for something deprecated.
-        dg.PipesSubprocessClient().run(context=context.op_execution_context,
+        dg.PipesSubprocessClient().run(context=context.op_execution_context, env=starter(),
                                        command=compute.command(TRAINING, [str(file)], job.processes))
     except DagsterPipesExecutionError as problem:
         said = file.with_name(FAILED)
         raise dg.Failure(said.read_text() if said.is_file() else
                          f"{problem}, and it left no word: -9 means that it was killed, most often for want of memory; "
                          "its output is above or in the run's stderr") from problem
-    trained = Trained.read(file.parent)
+    return _tracked(Trained.read(file.parent), run)
+
+
+def _tracked(trained: "Trained", run: "TrackedRun") -> "Trained":
     for step, name, value in trained.points:
         run.metrics({name: value}, step)
     return trained

@@ -11,6 +11,7 @@ MAX_TRIES = 3
 # its source has asked five times within half an hour itself; what fails after that needs time, or a person.
 WAITS = (timedelta(minutes=15), timedelta(hours=2))
 # A run that says for that long that it is running has lost its process. Its own patience with a source ends before.
+# The sensor ends one that died on its machine at its next tick (`dead_runs`); this is for those it can't judge.
 LOST_AFTER = timedelta(hours=3)
 
 

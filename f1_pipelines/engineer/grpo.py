@@ -19,8 +19,15 @@ from f1_pipelines.engineer.practice import FIRST_RACE, Practice
 from f1_pipelines.engineer.profiles import GrpoSettings, Profile
 from f1_pipelines.engineer.progress import SILENT, Curve, Listener, TrainingFailed
 from f1_pipelines.engineer.rejection import rejection_round
+from f1_pipelines.engineer.resuming import (
+    KEPT_CHECKPOINTS,
+    last_checkpoint,
+    remove_torn_checkpoints,
+    restore_finished,
+    save_finished,
+)
 from f1_pipelines.engineer.scenes import Scenes
-from f1_pipelines.engineer.sft import activation_checkpointing, last_checkpoint
+from f1_pipelines.engineer.sft import activation_checkpointing
 from f1_pipelines.engineer.turns import TRAINED, race_keys
 from f1_pipelines.engineer.values import moments_of
 from f1_pipelines.engineer.watching import Watch
@@ -48,7 +55,7 @@ def train_grpo(model: PreTrainedModel, rendering: Rendering, scenes: Scenes, pro
         scenes: What the races are made of.
         profile: Its `grpo` settings.
         seed: Of races, draws and order.
-        folder: Where checkpoints of the run lie; one that is there is gone on from.
+        folder: Of this training. Resumes from the newest checkpoint here, and takes over a training that is over.
         device: cpu, cuda or cuda:1, of this process; with others, each does its share of every step.
         listener: Takes progress.
         examine: Called every `SAVED_EVERY` steps with the step and the engineer as it is; says its score. Of several
@@ -63,6 +70,9 @@ def train_grpo(model: PreTrainedModel, rendering: Rendering, scenes: Scenes, pro
     from transformers import PrinterCallback, TrainerCallback
     from trl import GRPOTrainer
 
+    over = restore_finished(model, folder)
+    if over is not None:
+        return over
     crew, curve = crew_on(device), Curve()
     told = _share(profile.grpo, crew.num_processes)
     practice = Practice(rendering, scenes, told, seed, profile.max_new_tokens, profile.generation_batch,
@@ -72,10 +82,6 @@ def train_grpo(model: PreTrainedModel, rendering: Rendering, scenes: Scenes, pro
     class Examine(TrainerCallback):
         """Puts numbers of ours into trl's log, which a run that is gone on with keeps: those of the practice, drift
         from the SFT policy, and the examination."""
-
-        def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-            if state.global_step == 0 and crew.is_main_process:
-                curve.add(0, {"kl_to_sft": probes.drift(model)})
 
         def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
             means = trainer.accelerator.reduce(torch.tensor(
@@ -98,8 +104,11 @@ def train_grpo(model: PreTrainedModel, rendering: Rendering, scenes: Scenes, pro
     config = _config(profile, told, seed, folder, device, crew.num_processes)
     on_one_device(config, device)
     if crew.is_main_process:
+        remove_torn_checkpoints(folder, config.world_size)
+        # Nothing of a checkpoint is loaded yet: here a resumed run, too, holds the SFT policy.
         probes.remember(model)
-    rounds = told.rejection_rounds if last_checkpoint(folder) is None else 0  # a run that is gone on with had them
+        curve.add(0, {"kl_to_sft": probes.drift(model)})
+    rounds = told.rejection_rounds if last_checkpoint(folder) is None else 0  # a resumed run has had them
     for number in range(1, rounds + 1):
         rejection_round(model, rendering, scenes, profile, seed, number, folder / f"rejection-{number}", device,
                         listener)
@@ -116,6 +125,8 @@ def train_grpo(model: PreTrainedModel, rendering: Rendering, scenes: Scenes, pro
     if dead and np.mean(dead) > DEAD_SHARE:
         raise TrainingFailed(f"in {np.mean(dead):.0%} of the moments all calls were alike, so there was nothing to "
                              "learn from; raise the temperature or take an earlier SFT checkpoint")
+    if crew.is_main_process:
+        save_finished(model, folder, curve)
     return curve
 
 
@@ -131,7 +142,8 @@ def _config(profile: Profile, told: GrpoSettings, seed: int, folder: Path, devic
         warmup_steps=5, temperature=told.temperature, beta=told.beta, loss_type="dr_grpo", scale_rewards="none",
         entropy_coef=told.entropy, max_completion_length=profile.max_new_tokens, max_grad_norm=1.0, adam_beta2=0.98,
         use_cpu=device == "cpu", bf16=profile.bf16, seed=seed, data_seed=seed, logging_steps=1,
-        save_strategy="steps", save_steps=SAVED_EVERY, save_total_limit=1, report_to="none", disable_tqdm=True,
+        save_strategy="steps", save_steps=SAVED_EVERY, save_total_limit=KEPT_CHECKPOINTS,
+        report_to="none", disable_tqdm=True,
         dataloader_pin_memory=False, top_k=0, top_p=1.0, ddp_find_unused_parameters=False,
         **activation_checkpointing(device != "cpu"))
 

@@ -16,6 +16,7 @@ from f1_pipelines.engineer.practice import Practice, Tried
 from f1_pipelines.engineer.profiles import Profile
 from f1_pipelines.engineer.progress import Listener
 from f1_pipelines.engineer.rendering import Rendering
+from f1_pipelines.engineer.resuming import restore_finished
 from f1_pipelines.engineer.scenes import Scenes
 from f1_pipelines.engineer.sft import Example, train_sft
 
@@ -38,10 +39,15 @@ def rejection_round(model: PreTrainedModel, rendering: Rendering, scenes: Scenes
         profile: Its `grpo` settings give draws, temperature and learning rate.
         seed: Of races and order.
         number: Of the round.
-        folder: For the trainer's files.
+        folder: For the trainer's files. A round that is over is taken from here.
         device: cpu, cuda or cuda:1.
         listener: Told how many calls were bettered.
     """
+    import torch
+
+    if restore_finished(model, folder) is not None:
+        return
+    torch.manual_seed(seed + number)  # of the draws, which are the same again when a killed round is repeated
     engineer = Engineer(model, rendering, profile.max_new_tokens, profile.generation_batch)
     practice = Practice(rendering, scenes, replace(profile.grpo, races=RACES), seed, profile.max_new_tokens,
                         profile.generation_batch)

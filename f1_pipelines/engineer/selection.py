@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from f1_pipelines.engineer.lockstep import play_together
+from f1_pipelines.engineer.resuming import load_weights, read_metadata, save_weights
 from f1_pipelines.engineer.scenes import Scenes
 from f1_pipelines.engineer.turns import race_keys
 from f1_pipelines.sim.environment.observation import Observation
@@ -26,21 +27,27 @@ class BestSoFar:
     """
 
     def __init__(self, model: PreTrainedModel, scenes: Scenes, races: int, path: Path,
-                 listener: Listener) -> None:
+                 listener: Listener, resumed_at: int | None = None) -> None:
         """
         Args:
             model: Its trainable weights are kept.
             scenes: What the races are made of.
             races: Of each trained family.
-            path: File for the best weights.
+            path: File for the best weights; that of a killed run is taken over. The best before it stays beside it
+                until the next examination, by when the trainer has a checkpoint of the step that is best now.
             listener: Takes a line for each examination.
+            resumed_at: Step that the training resumes from. Weights of a later one are dropped, since that step is
+                made again; None keeps them.
         """
         self._model, self._path, self._listener = model, path, listener
+        self._previous = path.with_name(f"{path.stem}.previous{path.suffix}")
         self._scenarios = [scenes.scenario(*key) for key in race_keys("validation", races)]
         self._best, self.step = -np.inf, 0
-        if path.is_file():  # of a run that is gone on with
-            told = _told(path)
-            self._best, self.step = float(told["score"]), int(told["step"])
+        if resumed_at is not None:
+            self._drop_later_than(resumed_at)
+        if path.is_file():
+            metadata = read_metadata(path)
+            self._best, self.step = float(metadata["score"]), int(metadata["step"])
         self.seen: list[Observation] = []
 
     def examine(self, step: int, engineer: Engineer) -> float:
@@ -49,35 +56,24 @@ class BestSoFar:
         self.seen = [seen for race in races for seen in race.seen]
         score = float(np.mean([race.info["score"] for race in races]))
         self._listener.line(f"step {step}: {score:.3f} on {len(races)} validation races")
-        if step == 0 or score <= self._best:
+        if step == 0:
             return score
-        from safetensors.torch import save_file
-
-        self._best, self.step = score, step
-        growing = self._path.with_suffix(".growing")
-        save_file({name: weights.detach().cpu().contiguous().clone() for name, weights in self._trained()},
-                  growing, {"score": repr(score), "step": str(step)})
-        growing.replace(self._path)
+        self._previous.unlink(missing_ok=True)
+        if score > self._best:
+            self._best, self.step = score, step
+            if self._path.is_file():
+                self._previous.hardlink_to(self._path)
+            save_weights(self._model, self._path, {"score": repr(score), "step": str(step)})
         return score
 
     def restore(self) -> None:
         """Put the best weights back; without an examination after the start they stay as they are."""
-        if not self.step:
-            return
-        import torch
-        from safetensors.torch import load_file
+        if self.step:
+            load_weights(self._model, self._path)
 
-        kept = load_file(self._path)
-        with torch.no_grad():
-            for name, weights in self._trained():
-                weights.copy_(kept[name])
-
-    def _trained(self) -> list[tuple[str, object]]:
-        return [(name, weights) for name, weights in self._model.named_parameters() if weights.requires_grad]
-
-
-def _told(path: Path) -> dict[str, str]:
-    from safetensors import safe_open
-
-    with safe_open(path, "pt") as file:
-        return file.metadata()
+    def _drop_later_than(self, step: int) -> None:
+        for path in (self._path, self._previous):
+            if path.is_file() and int(read_metadata(path)["step"]) > step:
+                path.unlink()
+        if self._previous.is_file() and not self._path.is_file():
+            self._previous.replace(self._path)

@@ -1,6 +1,7 @@
 """Imitation: the model learns what the expert called, with trl's trainer, loss on the completion alone."""
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,12 +16,20 @@ from f1_pipelines.engineer.optimizers import MuonAndAdamW
 from f1_pipelines.engineer.profiles import Profile
 from f1_pipelines.engineer.progress import SILENT, Curve, Listener, TrainingFailed
 from f1_pipelines.engineer.rendering import Rendering
+from f1_pipelines.engineer.resuming import (
+    KEPT_CHECKPOINTS,
+    last_checkpoint,
+    remove_torn_checkpoints,
+    restore_finished,
+    save_finished,
+)
 from f1_pipelines.engineer.watching import Watch
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 SAVED_EVERY = 200  # steps between checkpoints to resume from
+LOGGED_EVERY = 5  # steps that a point of the curve is the mean of
 LEAST_DROP = 0.2  # share of the first loss that has to go, or nothing was learnt
 
 
@@ -42,7 +51,7 @@ def train_sft(model: PreTrainedModel, rendering: Rendering, examples: Sequence[E
         examples: Turns.
         profile: Its `sft` settings.
         seed: Of order and dropout.
-        folder: Where checkpoints of the run lie; one that is there is gone on from.
+        folder: Of this training. Resumes from the newest checkpoint here, and takes over a training that is over.
         device: cpu, cuda or cuda:1, of this process: with others, each takes its batches and all make the same step.
         listener: Takes progress.
         taught: It has learnt before, so that its loss need not fall far.
@@ -59,6 +68,9 @@ def train_sft(model: PreTrainedModel, rendering: Rendering, examples: Sequence[E
 
     from f1_pipelines.engineer.completions import CompletionTrainer, left_padded
 
+    over = restore_finished(model, folder)
+    if over is not None:
+        return over
     told = profile.sft
     chosen = np.random.default_rng(seed).permutation(len(examples))[:told.taken(len(examples))]
     examples = [examples[k] for k in sorted(chosen)]
@@ -70,10 +82,14 @@ def train_sft(model: PreTrainedModel, rendering: Rendering, examples: Sequence[E
         lr_scheduler_type="cosine_with_min_lr", lr_scheduler_kwargs={"min_lr_rate": told.lr_floor},
         adam_beta1=0.9, adam_beta2=0.98, weight_decay=told.weight_decay, max_grad_norm=1.0, max_length=None,
         use_cpu=device == "cpu", bf16=profile.bf16, seed=seed, data_seed=seed,
-        logging_steps=5, save_strategy="steps", save_steps=SAVED_EVERY, save_total_limit=1, report_to="none",
+        logging_steps=math.gcd(LOGGED_EVERY, SAVED_EVERY),  # no mean spans a checkpoint: a resumed run has the same
+        save_strategy="steps", save_steps=SAVED_EVERY, report_to="none",
+        save_total_limit=KEPT_CHECKPOINTS,
         disable_tqdm=True, dataloader_pin_memory=False, include_num_input_tokens_seen="non_padding",
         ddp_find_unused_parameters=False, **activation_checkpointing(device != "cpu"))
     on_one_device(config, device)
+    if config.process_index == 0:
+        remove_torn_checkpoints(folder, config.world_size)
     optimizer = MuonAndAdamW(model, told.muon_lr, told.lr, told.weight_decay) if told.muon_lr else None
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", category=FutureWarning)
@@ -87,15 +103,9 @@ def train_sft(model: PreTrainedModel, rendering: Rendering, examples: Sequence[E
     if not taught and len(losses) >= 8 and np.mean(losses[-4:]) > (1.0 - LEAST_DROP) * np.mean(losses[:2]):
         raise TrainingFailed(f"the loss went from {np.mean(losses[:2]):.3f} to {np.mean(losses[-4:]):.3f} only, so "
                              "nothing was learnt; check the turns and the learning rate")
+    if config.process_index == 0:
+        save_finished(model, folder, curve)
     return curve
-
-
-def last_checkpoint(folder: Path, processes: int = 1) -> str | None:
-    """The newest complete checkpoint of a run that was killed, None to begin. Each process left its random numbers."""
-    steps = [path for path in folder.glob("checkpoint-*")
-             if (path / "trainer_state.json").is_file() and (path / "optimizer.pt").is_file()
-             and len(list(path.glob("rng_state*.pth"))) >= processes]
-    return str(max(steps, key=lambda path: int(path.name.rpartition("-")[2]))) if steps else None
 
 
 def activation_checkpointing(on: bool) -> dict[str, bool]:

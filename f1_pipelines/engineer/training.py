@@ -8,10 +8,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import resource
 import shutil
 import sys
-import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
@@ -29,6 +27,7 @@ if TYPE_CHECKING:
 
     from f1_pipelines.engineer.checkpoints import EngineerCheckpoint
     from f1_pipelines.engineer.progress import Curve, Listener
+    from f1_pipelines.engineer.resuming import Usage
 
     _Found = tuple[EngineerCheckpoint, str, Curve, int]  # stored, id of the one before, what was measured, turns
 
@@ -89,6 +88,7 @@ class Job:
             "prompt_version": PROMPT_VERSION,
             "inputs": {name: hashlib.sha256(text.encode()).hexdigest() for name, text in inputs.items()}}, indent=2)
         if not (work / BEGAN).is_file() or (work / BEGAN).read_text() != began:
+            (work / BEGAN).unlink(missing_ok=True)  # first: what is half cleared is not resumed by the job before
             shutil.rmtree(work, ignore_errors=True)
         work.mkdir(parents=True, exist_ok=True)
         (work / FAILED).unlink(missing_ok=True)
@@ -110,9 +110,9 @@ class Trained:
     points: list[tuple[int, str, float]]
     n_turns: int
     n_parameters: int
-    seconds: float
+    seconds: float  # over all attempts; one that was killed counts up to its last report
     tokens_per_s: float | None
-    peak_memory_gib: float
+    peak_memory_gib: float  # of the attempt that took most
     settings: dict[str, Any]
 
     @classmethod
@@ -139,6 +139,7 @@ def run(job: Job, listener: Listener | None = None) -> Trained:
     from f1_pipelines.engineer.cpu import quick_products
     from f1_pipelines.engineer.crew import WrongCrew, crew_on, own_device
     from f1_pipelines.engineer.progress import SILENT, Listener, memory_for
+    from f1_pipelines.engineer.resuming import Usage
 
     crew = crew_on(job.device)
     if crew.num_processes != job.processes:
@@ -148,29 +149,27 @@ def run(job: Job, listener: Listener | None = None) -> Trained:
     listener = (listener or Listener(print, warn=print)) if crew.is_main_process else SILENT
     if job.device == "cpu":  # two spinning threads on a busy machine are slower than one
         torch.set_num_threads(1)
-    started = time.monotonic()
+    usage = Usage(Path(job.work), job.device)
+    if crew.is_main_process:
+        listener = usage.written_by(listener)
     profile = _profile_of(job)
     scenes = Scenes.from_json(Path(job.scenes).read_text())
     with memory_for(f"{job.stage} of profile {profile.name}", job.device, "set a smaller batch in its settings"), \
             quick_products():
         found = (_sft if job.stage == "sft" else _grpo)(job, profile, scenes, listener, crew)
     if found is not None:
-        _leave(job, profile, time.monotonic() - started, *found)
+        _leave(job, profile, usage, *found)
     crew.wait_for_everyone()
     crew.destroy_process_group()
     return Trained.read(Path(job.work))
 
 
-def _leave(job: Job, profile: Profile, seconds: float, stored: EngineerCheckpoint, untrained: str, curve: Curve,
+def _leave(job: Job, profile: Profile, usage: Usage, stored: EngineerCheckpoint, untrained: str, curve: Curve,
            n_turns: int) -> None:
-    import torch
-
-    peak = torch.cuda.max_memory_allocated(job.device) if job.device != "cpu" else \
-        resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     speeds = curve.of("tokens_per_s")
     result = Trained(
-        stored.id, untrained, curve.points, n_turns, int(stored.meta["n_parameters"]), round(seconds, 1),
-        round(speeds[-1], 1) if speeds else None, round(peak / GIB, 3),
+        stored.id, untrained, curve.points, n_turns, int(stored.meta["n_parameters"]), round(usage.seconds, 1),
+        round(speeds[-1], 1) if speeds else None, round(usage.peak_bytes / GIB, 3),
         asdict(getattr(profile, job.stage)))
     growing = Path(job.work) / f".{RESULT}"
     growing.write_text(json.dumps(asdict(result)))
@@ -230,6 +229,7 @@ def _sft(job: Job, profile: Profile, scenes: Scenes, listener: Listener, crew: P
 def _grpo(job: Job, profile: Profile, scenes: Scenes, listener: Listener, crew: PartialState) -> _Found | None:
     from f1_pipelines.engineer.checkpoints import load_engineer, read_checkpoint, save_engineer
     from f1_pipelines.engineer.grpo import train_grpo
+    from f1_pipelines.engineer.resuming import resumed_step
     from f1_pipelines.engineer.selection import BestSoFar
     from f1_pipelines.engineer.weights import published, with_adapter
 
@@ -239,7 +239,8 @@ def _grpo(job: Job, profile: Profile, scenes: Scenes, listener: Listener, crew: 
     if not crew.is_main_process:  # all hold the same weights: one examines, chooses and keeps them
         train_grpo(model, start.rendering, scenes, profile, job.seed, steps, job.device)
         return None
-    best = BestSoFar(model, scenes, SELECTION_RACES, Path(job.work) / "best.safetensors", listener)
+    best = BestSoFar(model, scenes, SELECTION_RACES, Path(job.work) / "best.safetensors", listener,
+                    resumed_step(steps, job.processes))
     untaught = best.examine(0, start)
     curve = train_grpo(model, start.rendering, scenes, profile, job.seed, steps, job.device, listener, best.examine)
     best.restore()
@@ -257,8 +258,10 @@ def main() -> None:
     """Run the job whose file is named on the command line; under Dagster Pipes, progress goes to the run's log."""
     from dagster_pipes import PipesContext, open_dagster_pipes
 
+    from f1_pipelines.engineer.orphans import end_with_starter
     from f1_pipelines.engineer.progress import Listener
 
+    end_with_starter()
     job, rank = Job(**json.loads(Path(sys.argv[1]).read_text())), int(os.environ.get("RANK", "0"))
     try:
         if rank == 0 and "DAGSTER_PIPES_CONTEXT" in os.environ:

@@ -29,18 +29,29 @@ class Watch(TrainerCallback):
         self._curve, self._listener, self._every = curve, listener, every
 
     def on_train_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
-        """Start the clock; of a run that is gone on with, take in what it logged before."""
+        """Start the clock, and take over what a resumed run logged before its checkpoint."""
         self._started, self._first, self._read = time.monotonic(), state.global_step, state.num_input_tokens_seen
         for logs in state.log_history:
-            self._curve.add(logs["step"], {name: value for name, value in logs.items() if name not in _NO_METRICS})
+            numbers = _metrics_of(logs)
+            self._curve.add(logs["step"], numbers)
+            self._listener.numbers(logs["step"], numbers)
+
+    def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
+        """Leave out the checkpoint of the last step: what is over is kept otherwise (`resuming`)."""
+        if state.global_step >= state.max_steps:
+            control.should_save = False
 
     def on_log(self, args: TrainingArguments, state: TrainerState, control: TrainerControl,
                logs: dict[str, Any] | None = None, **_: Any) -> None:
-        """Take in a step's numbers."""
-        numbers = {name: value for name, value in (logs or {}).items() if name not in _NO_METRICS}
+        """Take in a step's numbers, and add ours to the trainer's log, which its checkpoints hold."""
+        numbers = _metrics_of(logs or {})
         spent, read = time.monotonic() - self._started, state.num_input_tokens_seen - self._read
         if read:
             numbers["tokens_per_s"] = read / spent
+        if "train_loss" in numbers:  # the trainer's own is of the steps since it resumed
+            numbers["train_loss"] = _mean_loss(state.log_history) or numbers["train_loss"]
+        if state.log_history:
+            state.log_history[-1].update(numbers)
         self._curve.add(state.global_step, numbers)
         self._listener.numbers(state.global_step, numbers)
         for name in ("loss", "grad_norm", "reward"):
@@ -55,3 +66,17 @@ class Watch(TrainerCallback):
                               if name in numbers)
             rate = f", {read / spent:.0f} tokens/s" if read else ""
             self._listener.line(f"step {state.global_step}/{state.max_steps}: {shown}{rate}, {left:.0f} s left")
+
+
+def _metrics_of(logs: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in logs.items() if name not in _NO_METRICS}
+
+
+def _mean_loss(history: list[dict[str, Any]]) -> float | None:
+    """Mean over all steps that were logged, None before any; each entry is the mean since the one before."""
+    entries = [(entry["step"], entry["loss"]) for entry in history if "loss" in entry]
+    if not entries:
+        return None
+    steps = [step for step, _ in entries]
+    weights = [step - before for step, before in zip(steps, [0, *steps], strict=False)]
+    return sum(weight * loss for weight, (_, loss) in zip(weights, entries, strict=True)) / steps[-1]

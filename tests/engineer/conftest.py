@@ -40,6 +40,20 @@ def calls_of() -> Callable[[Scenario, str], list[str]]:
 
 torch.set_num_threads(1)  # two spinning threads on a busy machine take five times as long
 
+TIMES = {"tokens_per_s", "rollout_s", "simulator_s", "step_time", "train_runtime", "train_samples_per_second",
+         "train_steps_per_second", "train_tokens_per_second"}  # metrics that no two runs share
+
+
+def steps_and_metrics(points) -> list[tuple[int, str]]:
+    """Where a curve has points."""
+    return sorted((step, name) for step, name, _ in points)
+
+
+def repeatable(points) -> list[tuple[int, str, float]]:
+    """The points of a curve that the same training measures again."""
+    return sorted((step, name, value) for step, name, value in points if name not in TIMES)
+
+
 TOY = Architecture(hidden=32, layers=1, heads=2, kv_heads=1, head_dim=16, feed_forward=64, vocabulary=512)
 
 

@@ -74,10 +74,11 @@ def test_a_job_for_two_is_not_run_by_one(toy_profile, tmp_path, monkeypatch):
 def test_a_checkpoint_of_several_is_complete_with_the_random_numbers_of_all(tmp_path):
     step = tmp_path / "checkpoint-10"
     step.mkdir()
-    for name in ("trainer_state.json", "optimizer.pt", "rng_state_0.pth"):
-        (step / name).touch()
+    (step / "trainer_state.json").write_text('{"global_step": 10, "max_steps": 20}')
+    for name in ("optimizer.pt", "rng_state_0.pth"):
+        torch.save({}, step / name)
     assert last_checkpoint(tmp_path, 2) is None
-    (step / "rng_state_1.pth").touch()
+    torch.save({}, step / "rng_state_1.pth")
     assert last_checkpoint(tmp_path, 2) == str(step)
 
 

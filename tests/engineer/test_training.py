@@ -1,5 +1,7 @@
 """Imitation and practice at toy size, with trl's own trainers."""
 import json
+import os
+from contextlib import nullcontext
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -12,13 +14,15 @@ from f1_pipelines.engineer import grpo, sft, training
 from f1_pipelines.engineer.checkpoints import load_engineer, read_checkpoint
 from f1_pipelines.engineer.completions import CompletionTrainer, left_padded
 from f1_pipelines.engineer.grpo import train_grpo
+from f1_pipelines.engineer.practice import Practice
 from f1_pipelines.engineer.profiles import PROFILES
 from f1_pipelines.engineer.progress import Listener, TrainingFailed
+from f1_pipelines.engineer.resuming import remove_torn_checkpoints
 from f1_pipelines.engineer.scenes import Scenes
 from f1_pipelines.engineer.sft import last_checkpoint, train_sft
 from f1_pipelines.engineer.tiny import fresh_model
 from f1_pipelines.engineer.training import Job, Trained
-from tests.engineer.conftest import TOY
+from tests.engineer.conftest import TOY, repeatable, steps_and_metrics
 
 
 def weights_of(model) -> torch.Tensor:
@@ -54,13 +58,68 @@ def test_a_killed_imitation_goes_on_as_if_nothing_had_happened(toy_tokenizer, to
     again = fresh_model(toy_tokenizer, TOY, 0)
     rest = train_sft(again, toy.rendering, examples, toy_profile, 0, tmp_path / "b")
     assert torch.equal(weights_of(again), weights_of(straight))
-    assert rest.of("loss") == whole.of("loss"), "what was logged before is not lost"
+    assert repeatable(rest.points) == repeatable(whole.points), "what was logged before is not lost"
+    assert steps_and_metrics(rest.points) == steps_and_metrics(whole.points), "speeds included"
 
 
-def test_half_a_checkpoint_is_not_gone_on_from(tmp_path):
-    (tmp_path / "checkpoint-10").mkdir()
-    (tmp_path / "checkpoint-10" / "trainer_state.json").write_text("{}")
-    assert last_checkpoint(tmp_path) is None
+def test_rounds_of_rejection_are_made_once_and_the_curve_begins_before_them(pupil_folder, toy_profile, tmp_path,
+                                                                            monkeypatch):
+    monkeypatch.setattr(grpo._Probes, "COUNT", 5)
+    monkeypatch.setattr("f1_pipelines.engineer.rejection.RACES", 1)
+    tried = Practice.tried
+    monkeypatch.setattr(Practice, "tried", lambda practice, engineer, step, count=None: tried(
+        practice, engineer, step, 4))
+    profile = replace(toy_profile, grpo=replace(toy_profile.grpo, rejection_rounds=2, steps=1))
+    straight = load_engineer(pupil_folder)
+    whole = train_grpo(straight.model, straight.rendering, Scenes(), profile, 0, tmp_path / "a")
+    assert whole.of("kl_to_sft")[0] == 0.0, "the imitator, not what the rounds made of him"
+
+    class Killed(Exception):
+        pass
+
+    def kill(text):
+        lines.append(text)
+        if text.startswith("rejection round 2"):
+            raise Killed
+
+    lines: list[str] = []
+    for listener in (Listener(line=kill), Listener(line=lines.append)):
+        torch.manual_seed(len(lines))  # whatever the process did before
+        again = load_engineer(pupil_folder)
+        with nullcontext() if lines else pytest.raises(Killed):
+            rest = train_grpo(again.model, again.rendering, Scenes(), profile, 0, tmp_path / "b", listener=listener)
+    assert sum(line.startswith("rejection round 1") for line in lines) == 1
+    assert torch.equal(weights_of(again.model), weights_of(straight.model))
+    assert repeatable(rest.points) == repeatable(whole.points)
+
+
+def whole_checkpoint(folder: Path, step: int, processes: int = 1) -> Path:
+    path = folder / f"checkpoint-{step}"
+    path.mkdir()
+    (path / "trainer_state.json").write_text(json.dumps({"global_step": step, "max_steps": 40}))
+    for name in ("optimizer.pt", *(f"rng_state_{k}.pth" for k in range(processes))):
+        torch.save({}, path / name)
+    return path
+
+
+@pytest.mark.parametrize(("name", "share"), [
+    ("trainer_state.json", 0.5), ("trainer_state.json", 0.0), ("optimizer.pt", 0.5), ("rng_state_1.pth", 0.0),
+    ("trainer_state.json", None), ("optimizer.pt", None), ("rng_state_0.pth", None)])
+def test_a_checkpoint_that_was_half_written_is_passed_over_and_removed(tmp_path, name, share):
+    older, newer = whole_checkpoint(tmp_path, 10, 2), whole_checkpoint(tmp_path, 20, 2)
+    assert last_checkpoint(tmp_path, 2) == str(newer)
+    if share is None:
+        (newer / name).unlink()
+    else:
+        os.truncate(newer / name, int(share * (newer / name).stat().st_size))
+    assert last_checkpoint(tmp_path, 2) == str(older)
+    remove_torn_checkpoints(tmp_path, 2)
+    assert list(tmp_path.iterdir()) == [older]
+
+
+def test_the_last_step_is_none_to_resume(tmp_path):
+    whole_checkpoint(tmp_path, 40)
+    assert last_checkpoint(tmp_path) is None, "the trainer would make another one after it"
 
 
 def test_a_training_that_learns_nothing_fails(toy, examples, toy_profile, tmp_path):
@@ -110,8 +169,9 @@ def test_practice_starts_at_the_imitator_and_moves(pupil_folder, toy_profile, tm
 
 def test_practice_that_was_killed_goes_on_as_if_nothing_had_happened(pupil_folder, toy_profile, tmp_path, monkeypatch):
     monkeypatch.setattr(grpo, "SAVED_EVERY", 1)
-    straight, stopped, again = (load_engineer(pupil_folder) for _ in range(3))
-    whole = train_grpo(straight.model, straight.rendering, Scenes(), toy_profile, 3, tmp_path / "a")
+    straight, stopped = (load_engineer(pupil_folder) for _ in range(2))
+    whole = train_grpo(straight.model, straight.rendering, Scenes(), toy_profile, 3, tmp_path / "a",
+                       examine=lambda step, engineer: 0.25)
 
     class Killed(Exception):
         pass
@@ -124,10 +184,16 @@ def test_practice_that_was_killed_goes_on_as_if_nothing_had_happened(pupil_folde
     with pytest.raises(Killed):
         train_grpo(stopped.model, stopped.rendering, Scenes(), toy_profile, 3, tmp_path / "b", examine=kill)
     assert last_checkpoint(tmp_path / "b").endswith("checkpoint-1")
-    rest = train_grpo(again.model, again.rendering, Scenes(), toy_profile, 3, tmp_path / "b")
-    assert torch.equal(weights_of(again.model), weights_of(straight.model))
-    assert rest.of("score") == whole.of("score"), "what was logged before is not lost"
-    assert rest.of("selection_score") == [0.25]
+    told, curves = [], []
+    for _ in range(2):  # the second finds it over
+        model = load_engineer(pupil_folder).model
+        curves.append(train_grpo(model, straight.rendering, Scenes(), toy_profile, 3, tmp_path / "b", listener=Listener(
+            numbers=lambda step, numbers: told.append(step)), examine=lambda step, engineer: 0.25))
+        assert torch.equal(weights_of(model), weights_of(straight.model))
+        assert repeatable(curves[-1].points) == repeatable(whole.points), "what was logged before is not lost"
+        assert steps_and_metrics(curves[-1].points) == steps_and_metrics(whole.points), "speeds included"
+    assert whole.of("kl_to_sft")[0] == 0.0 and len(whole.of("selection_score")) == 2
+    assert told == [1, 2, 2], "who listens hears of the steps before the kill, too"
 
 
 def test_practice_without_a_choice_says_so(pupil_folder, toy_profile, tmp_path):

@@ -8,6 +8,7 @@ import torch
 from f1_pipelines.engineer import sft, training
 from f1_pipelines.engineer.profiles import PROFILES
 from f1_pipelines.engineer.progress import Listener, OutOfMemory, memory_for
+from f1_pipelines.engineer.resuming import Usage
 from f1_pipelines.engineer.scenes import Scenes
 from f1_pipelines.engineer.selection import BestSoFar
 from f1_pipelines.engineer.training import Job, Trained
@@ -120,3 +121,32 @@ def test_the_best_step_is_kept_whole_and_found_again(toy, tmp_path, monkeypatch)
     assert resumed.step == best.step == 20, "the start, step 0, is never what is kept"
     resumed.restore()
     assert float(weights.detach().mean()) == 20.0
+
+
+@pytest.mark.parametrize(("resumed_at", "best"), [(20, 20), (10, 10), (5, 0)])
+def test_the_best_of_steps_that_are_made_again_is_dropped(toy, tmp_path, monkeypatch, resumed_at, best):
+    """Killed between the examination of step 20 and the trainer's checkpoint of it: on a GPU it comes out otherwise."""
+    scores = iter([0.4, 0.6])
+    monkeypatch.setattr("f1_pipelines.engineer.selection.play_together", lambda *_: [])
+    monkeypatch.setattr("f1_pipelines.engineer.selection.np.mean", lambda _: next(scores))
+    killed, weights = BestSoFar(toy.model, Scenes(), 1, tmp_path / "best.safetensors", Listener()), next(
+        toy.model.parameters())
+    for step in (10, 20):
+        with torch.no_grad():
+            weights.fill_(float(step))
+        killed.examine(step, toy)
+    resumed = BestSoFar(toy.model, Scenes(), 1, tmp_path / "best.safetensors", Listener(), resumed_at)
+    assert resumed.step == best
+    resumed.restore()
+    assert float(weights.detach().mean()) == (best or 20.0), "without a best one the weights stay as they are"
+
+
+def test_usage_counts_all_attempts(tmp_path):
+    (tmp_path / "usage.json").write_text(json.dumps({"seconds": 100.0, "peak_bytes": 2**60}))
+    heard = []
+    listener = Usage(tmp_path, "cpu").written_by(Listener(heard.append, lambda step, numbers: heard.append(step)))
+    listener.line("a")
+    listener.numbers(5, {})
+    again = Usage(tmp_path, "cpu")
+    assert heard == ["a", 5]
+    assert 100.0 < again.seconds < 160.0 and again.peak_bytes == 2**60

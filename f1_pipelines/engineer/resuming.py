@@ -1,0 +1,183 @@
+"""What a killed training resumes from, and what it has used over all its attempts.
+
+Notable choices:
+- A part of a training that is under way resumes from the trainer's newest whole checkpoint. That also holds the log, so
+  weights and curve always belong to the same step.
+- A part that is over left its weights and its curve in one file, so nothing of it is trained or measured again.
+- Every file of ours is written under another name and renamed: it is whole or it is not there.
+"""
+from __future__ import annotations
+
+import json
+import resource
+import shutil
+import time
+import zipfile
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from f1_pipelines.engineer.progress import Curve, Listener
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+FINISHED, USAGE = "finished.safetensors", "usage.json"
+_STATE = "trainer_state.json"  # the last file that the trainer writes
+# The newest one may be torn, or of the last step, which is none to resume (`_is_whole`). Of several processes the main
+# one deletes older ones before the others have written their part of the newest.
+KEPT_CHECKPOINTS = 2
+
+
+def last_checkpoint(folder: Path, processes: int = 1) -> str | None:
+    """The newest whole checkpoint of a training that was killed.
+
+    Args:
+        folder: Of the trainer.
+        processes: That train together. Each leaves its random numbers.
+
+    Returns:
+        Its path, None to begin at step 0.
+    """
+    steps = [path for path in folder.glob("checkpoint-*") if _is_whole(path, processes)]
+    return str(max(steps, key=step_of)) if steps else None
+
+
+def resumed_step(folder: Path, processes: int = 1) -> int:
+    """The step at which a training in this folder goes on, 0 for a new one. After one that is over, its last."""
+    if (folder / FINISHED).is_file():
+        return int(read_metadata(folder / FINISHED)["step"])
+    checkpoint = last_checkpoint(folder, processes)
+    return step_of(Path(checkpoint)) if checkpoint else 0
+
+
+def step_of(checkpoint: Path) -> int:
+    """The step of a trainer's checkpoint."""
+    return int(checkpoint.name.rpartition("-")[2])
+
+
+def remove_torn_checkpoints(folder: Path, processes: int = 1) -> None:
+    """Delete checkpoints that were only half written, so that nothing of them mixes with what is written next."""
+    for path in folder.glob("checkpoint-*"):
+        if not _is_whole(path, processes):
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def save_finished(model: PreTrainedModel, folder: Path, curve: Curve) -> None:
+    """Keep a training that is over: its weights and its curve in one file."""
+    save_weights(model, folder / FINISHED, {"step": str(curve.last_step), "points": json.dumps(curve.points)})
+
+
+def restore_finished(model: PreTrainedModel, folder: Path) -> Curve | None:
+    """Put the weights of a training that is over into the model.
+
+    Returns:
+        Its curve; None, and the model unchanged, where none is over.
+    """
+    if not (folder / FINISHED).is_file():
+        return None
+    load_weights(model, folder / FINISHED)
+    points = json.loads(read_metadata(folder / FINISHED)["points"])
+    return Curve([(step, name, value) for step, name, value in points])
+
+
+def save_weights(model: PreTrainedModel, path: Path, metadata: dict[str, str]) -> None:
+    """Write the trainable weights, with metadata, to one file at once."""
+    from safetensors.torch import save_file
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    growing = path.with_suffix(".growing")
+    save_file({name: weights.detach().cpu().contiguous().clone() for name, weights in _trainable(model)}, growing,
+              metadata)
+    growing.replace(path)
+
+
+def load_weights(model: PreTrainedModel, path: Path) -> None:
+    """Put stored weights into a model."""
+    import torch
+    from safetensors.torch import load_file
+
+    stored = load_file(path)
+    with torch.no_grad():
+        for name, weights in _trainable(model):
+            weights.copy_(stored[name])
+
+
+def read_metadata(path: Path) -> dict[str, str]:
+    """The metadata of a file that `save_weights` wrote."""
+    from safetensors import safe_open
+
+    with safe_open(path, "pt") as file:
+        return file.metadata()
+
+
+class Usage:
+    """Time and memory of a training, over all its attempts: one that was killed counts up to its last report."""
+
+    def __init__(self, work: Path, device: str) -> None:
+        """
+        Args:
+            work: Folder of the training.
+            device: cpu, cuda or cuda:1: whose memory is measured.
+        """
+        self._file, self._device, self._started = work / USAGE, device, time.monotonic()
+        self._before_s, self._before_bytes = _read_usage(self._file)
+
+    @property
+    def seconds(self) -> float:
+        """Sum over the attempts [s]."""
+        return self._before_s + time.monotonic() - self._started
+
+    @property
+    def peak_bytes(self) -> int:
+        """The most that any attempt took."""
+        if self._device == "cpu":
+            now = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        else:
+            import torch
+
+            now = torch.cuda.max_memory_allocated(self._device)
+        return max(self._before_bytes, now)
+
+    def write(self) -> None:
+        """Keep what was used so far for the next attempt."""
+        self._file.parent.mkdir(parents=True, exist_ok=True)
+        growing = self._file.with_suffix(".growing")
+        growing.write_text(json.dumps({"seconds": self.seconds, "peak_bytes": self.peak_bytes}))
+        growing.replace(self._file)
+
+    def written_by(self, listener: Listener) -> Listener:
+        """The listener, writing the usage with each report."""
+        def numbers(step: int, values: dict[str, Any]) -> None:
+            self.write()
+            listener.numbers(step, values)
+
+        def line(text: str) -> None:
+            self.write()
+            listener.line(text)
+
+        return replace(listener, line=line, numbers=numbers)
+
+
+def _read_usage(file: Path) -> tuple[float, int]:
+    if not file.is_file():
+        return 0.0, 0
+    usage = json.loads(file.read_text())
+    return usage["seconds"], usage["peak_bytes"]
+
+
+def _is_whole(checkpoint: Path, processes: int) -> bool:
+    """Whether a checkpoint was written to its end. One of the last step is none to resume: transformers 5.24 makes
+    another step after it."""
+    try:
+        state = json.loads((checkpoint / _STATE).read_text())
+        unfinished = 0 < state["global_step"] < state["max_steps"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+    random_numbers = list(checkpoint.glob("rng_state*.pth"))
+    return unfinished and len(random_numbers) >= processes and all(
+        zipfile.is_zipfile(path) for path in (checkpoint / "optimizer.pt", *random_numbers))
+
+
+def _trainable(model: PreTrainedModel) -> list[tuple[str, Any]]:
+    return [(name, weights) for name, weights in model.named_parameters() if weights.requires_grad]
