@@ -16,7 +16,7 @@ from f1_pipelines.lineage.seen import Untraceable, rows_seen_by
 from f1_pipelines.lineage.trace import prove, trace
 from f1_pipelines.models.checkpoints import load_checkpoint, stored_checkpoints
 from f1_pipelines.promotion import promote
-from f1_pipelines.promotion.rule import ancestry
+from f1_pipelines.promotion.champion import ancestry
 from f1_pipelines.resources.tracking import Tracking
 from f1_pipelines.sim import circuit_prior
 from f1_pipelines.simulated import Pace
