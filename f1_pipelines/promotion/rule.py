@@ -103,7 +103,7 @@ def decide(connection: duckdb.DuckDBPyConnection, candidate: str, rows: pd.DataF
     except CantPromote as unusable:
         return told("candidate", str(unusable))
     theirs, without = _champion(connection, champion, folder)
-    exam = exam_of(connection, ours, rows, folder, _sound(theirs, rows, rule), rule.limits)
+    exam = exam_of(connection, ours, rows, folder, _model_for(ours, theirs, rows, rule), rule.limits)
     if exam.refusal:
         return told("candidate", exam.refusal, **exam.numbers)
     if theirs is None:
@@ -136,9 +136,11 @@ def _champion(connection: duckdb.DuckDBPyConnection, champion: str | None,
         return None, f"predictions had no champion: {unusable}"
 
 
-def _sound(champion: Checkpoint | None, rows: pd.DataFrame, rule: Rule) -> Checkpoint | None:
-    """The champion if its own scores are sane: nobody needs to agree with a broken one."""
-    return champion if champion and examine(champion, rows, limits=rule.limits).refusal is None else None
+def _model_for(candidate: Checkpoint, champion: Checkpoint | None, rows: pd.DataFrame, rule: Rule) -> Checkpoint | None:
+    """The champion where a pretrained candidate should agree with it: nobody needs to agree with a broken one."""
+    if champion is None or candidate.meta["parent"]:
+        return None
+    return champion if examine(champion, rows, limits=rule.limits).refusal is None else None
 
 
 def _compared(scores: pd.DataFrame, rule: Rule) -> tuple[Literal["promoted", "candidate"], str, dict[str, float]]:
