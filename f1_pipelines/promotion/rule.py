@@ -182,6 +182,8 @@ def _decided_against(connection: duckdb.DuckDBPyConnection, candidate: str, star
 def _forecasts(connection: duckdb.DuckDBPyConnection, candidate: Checkpoint, champion: Checkpoint, rows: pd.DataFrame,
                starts: pd.Series, folder: Path) -> pd.DataFrame:
     """Spearman of candidate, champion and grid in each race that both can be judged by."""
+    from f1_pipelines.models.training import one_thread
+
     chains = {"candidate": _chain(connection, candidate, folder), "champion": _chain(connection, champion, folder)}
     learnt = {link.id: _start(link.trained.trained_through, starts) for chain in chains.values() for link in chain}
     first = max(learnt[chain[-1].id] for chain in chains.values())
@@ -192,7 +194,10 @@ def _forecasts(connection: duckdb.DuckDBPyConnection, candidate: Checkpoint, cha
                    for name, chain in chains.items()}
         if None in rankers.values() or len(race) < 2:
             continue
-        scores = {name: np.nan_to_num(ranker.trained.scores(race)) for name, ranker in rankers.items()} | {
+        each = {ranker.id: ranker.trained for ranker in rankers.values()}  # mostly one: both come the same way
+        with one_thread():
+            theirs = {name: np.nan_to_num(trained.scores(race)) for name, trained in each.items()}
+        scores = {name: theirs[ranker.id] for name, ranker in rankers.items()} | {
             "grid": Baseline("grid", by_grid).scores(race)}
         order = race["official_order"].astype("float64")
         judged.append({name: spearman(score, order) for name, score in scores.items()})
