@@ -47,10 +47,15 @@ class Limits:
         chance_races: Latest races whose chances are looked at, at each stage.
         constant: Share of races at most in which all cars may have the same score.
         link_agreement: Spearman at least between a link and the ranker that its update began from.
+        early_agreement: The same where that was pretrained on fewer than `settled_races`: six new races move it a lot
+            (one of seven races to .82).
+        settled_races: Races of a pretraining from which on a link hardly moves (21 and 24 races: .97).
         champion_agreement: The same between a pretrained candidate and the champion.
         chance_agreement: The same between the order by chances and the order by scores (healthy: .97).
         moved: How far a weight may move, in learning rates times steps.
         forgotten: Spearman that may be lost on the last season of the pretraining.
+        season_races: Races of that season from which on the loss refuses: a ranker that was pretrained on a few races
+            fits them too well, and loses that with the first race that it learns from (.05 over four).
     """
 
     races: int = 24
@@ -59,18 +64,17 @@ class Limits:
     chance_races: int = 4
     constant: float = 0.1
     link_agreement: float = 0.9
+    early_agreement: float = 0.5
+    settled_races: int = 20
     champion_agreement: float = 0.8
     chance_agreement: float = 0.7
     moved: float = 1.5
     forgotten: float = 0.02
+    season_races: int = 12
 
     def floor(self, races: int) -> float:
         """Mean Spearman over so many races that is refused below: two spreads (.21 a race) below .5."""
         return 0.5 - 2 * 0.21 / races**0.5
-
-    def may_forget(self, races: int) -> float:
-        """`forgotten`; a mean over fewer than 12 races is noisier by the root of that."""
-        return self.forgotten * max(1.0, 12 / races) ** 0.5
 
 
 LIMITS = Limits()
@@ -121,9 +125,9 @@ def examine(candidate: Checkpoint, rows: pd.DataFrame, ancestors: Sequence[Check
                    f"(needs {limit:g})")
     if not refusal and ancestors:
         refusal = _moved_too_far(candidate, origin, limits)
-    if not refusal and lost is not None and lost > limits.may_forget(known):
+    if not refusal and lost is not None and known >= limits.season_races and lost > limits.forgotten:
         refusal = (f"its own weights have forgotten: Spearman {lost:.3f} less than the pretrained {ancestors[-1].id} "
-                   f"over {known} races of the last pretraining season (at most {limits.may_forget(known):.3f})")
+                   f"over {known} races of the last pretraining season (at most {limits.forgotten:g})")
     refusal = refusal or _wrong_chances(candidate.trained, latest, limits)  # last: it takes the longest
     return Exam(refusal, races, float(own.mean()), float(grid.mean()), agreement, lost)
 
@@ -211,9 +215,11 @@ def _reference(candidate: Checkpoint, ancestors: Sequence[Checkpoint], champion:
     """
     if not ancestors:
         return champion, limits.champion_agreement, "those of the champion"
+    settled = ancestors[-1].trained.n_races >= limits.settled_races
+    limit = limits.link_agreement if settled else limits.early_agreement
     if _settings(candidate).get("restart"):
-        return ancestors[-1], limits.link_agreement, "the pretrained ones that its update began from,"
-    return ancestors[0], limits.link_agreement, "those of its parent"
+        return ancestors[-1], limit, "the pretrained ones that its update began from,"
+    return ancestors[0], limit, "those of its parent"
 
 
 def _agreement(scores: pd.Series, theirs: pd.Series) -> float:

@@ -42,9 +42,10 @@ def built(tmp_path_factory, migrated, lend, materialize) -> Path:
     resources = {**lend(folder), "tracking": tracking}
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("F1_WAREHOUSE", str(folder / "f1.duckdb"))
-        materialize(resources, *LOADED, "pretrained_ranker", **PRETRAINED_ON, run_config=TRAINING, raises=True)
-        materialize(resources, *LOADED, "ewc_ranker", "race_predictions", partition="2025-saudi-arabia",
-                    until="2025-miami", raises=True)
+        materialize(resources, *LOADED, "pretrained_ranker", "promoted_ranker", **PRETRAINED_ON,
+                    run_config=TRAINING, raises=True)
+        materialize(resources, *LOADED, "ewc_ranker", "promoted_ranker", "race_predictions",
+                    partition="2025-saudi-arabia", until="2025-miami", raises=True)
     return folder
 
 
@@ -105,7 +106,7 @@ def test_checkpoints_and_predictions_come_out_of_their_rows_again_whatever_was_a
     assert run("ranking_features", "ewc_ranker", partition="2025-miami", raises=True).success
     assert len(made & assert_made_again(resources, newest(), tmp_path / "second")) == 2, "only the pretrained ones stay"
     amend(resources, "2025-australia")  # one that both were pretrained on
-    assert run("ranking_features", "pretrained_ranker", partition="2025-miami", run_config=TRAINING,
+    assert run("ranking_features", "pretrained_ranker", "promoted_ranker", partition="2025-miami", run_config=TRAINING,
                raises=True).success
     [(again,)] = rows("SELECT checkpoint FROM ranking.checkpoints WHERE promoted")
     with resources["warehouse"].read() as connection:

@@ -30,7 +30,7 @@ def season(lend, materialize, tmp_path_factory):
                            partition="2026-hungary").success
         assert materialize(resources, "race_calendar", "practice_results", "ranking_features", partition=UPCOMING,
                            raises=True).success
-        assert materialize(resources, "pretrained_ranker", run_config=TRAIN_ON_2025).success
+        assert materialize(resources, "pretrained_ranker", "promoted_ranker", run_config=TRAIN_ON_2025).success
         assert materialize(resources, "race_predictions", **SEASON).success
         assert materialize(resources, "race_predictions", partition=UPCOMING, raises=True).success
         yield resources
