@@ -60,6 +60,6 @@ engineer_promotion_checks = [
         promoted_engineers, "newest_engineers_were_promoted",
         "The newest engineer of a stage is not served: whoever was promoted before is, or nobody.",
         """SELECT stage, profile, checkpoint, coalesce(promotion, 'not decided on yet') AS reason
-           FROM strategy.engineers WHERE NOT promoted
-           QUALIFY made_at = max(made_at) OVER (PARTITION BY stage, profile)""", blocking=False),
+           FROM (FROM strategy.engineers QUALIFY made_at = max(made_at) OVER (PARTITION BY stage, profile))
+           WHERE NOT promoted""", blocking=False),
 ]
