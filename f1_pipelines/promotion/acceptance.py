@@ -1,6 +1,6 @@
 """The exam of a candidate's own weights: what must hold before a checkpoint may serve, whatever its ancestors forecast.
 
-Notable choices, measured on real chains of 2018-2026 (317 links, 9 pretrainings):
+Notable choices, measured on real chains of 2018-2026 (nine pretrainings, 290 links after a race):
 - Most of the races that it is examined on it has learnt from. That flatters it a little, and doesn't matter: the exam
   tells a ranker from a broken one, the rule (`promotion.rule`) tells a better one from a worse one.
 - The floor lies far above chance and below what a healthy ranker ever had: over 24 races .41 (chance 0, spread .05;

@@ -102,7 +102,7 @@ def test_what_did_not_pass_its_blocking_checks_waits_however_good_it_is(place, r
 def test_few_races_examine_nobody_and_the_floor_stays_far_from_chance_and_from_the_healthy(place, decided, races):
     decision = decided(place.made(GOOD), rows=races[races["weekend"] < "2026-race-2"])
     assert decision.decision == "candidate" and "2 races are stored to examine it by (needs 3)" in decision.reason
-    healthy = {3: 0.346, 6: 0.461, 12: 0.508, 24: 0.556}  # the lowest of any window of 2018-2026, docs/lab-notes.md
+    healthy = {3: 0.346, 6: 0.461, 12: 0.508, 24: 0.556}  # the lowest of any window of 2018-2026
     for count, lowest in healthy.items():
         chance = 19**-0.5 / count**0.5
         assert 1.8 * chance < LIMITS.floor(count) < lowest - 0.08
