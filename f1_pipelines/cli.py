@@ -71,14 +71,15 @@ def predict(weekend: str, stage: str | None, form: str) -> None:
 @click.argument("checkpoint", required=False)
 @click.option("--back", is_flag=True, help="Make the champion before this one champion again.")
 @click.option("--reason", default="", help="Why, for ranking.promotions.")
-def promote(checkpoint: str | None, back: bool, reason: str) -> None:
+@click.option("--force", is_flag=True, help="Promote it though its own weights fail the exam; the reason says so.")
+def promote(checkpoint: str | None, back: bool, reason: str, force: bool) -> None:
     """Let predictions use CHECKPOINT from now on, or roll back to the one before: f1 promote --back."""
     from f1_pipelines.promotion.operator import decide_by_hand
 
     if (checkpoint is None) != back:
         raise click.UsageError("wanted either a checkpoint or --back; `f1 query \"SELECT checkpoint, kind, "
                                "trained_through, promoted FROM ranking.checkpoints\"` lists them")
-    made = decide_by_hand(checkpoint, reason, lambda warning: click.echo(f"f1: {warning}", err=True))
+    made = decide_by_hand(checkpoint, reason, lambda warning: click.echo(f"f1: {warning}", err=True), force)
     click.echo(f"{made.candidate} is champion now; before: {made.champion or 'none'}")
 
 

@@ -5,6 +5,7 @@ from f1_pipelines.assets import (
     automation,
     engineer,
     engineer_checks,
+    engineer_promotion,
     evaluation,
     evidence,
     examination,
@@ -12,6 +13,7 @@ from f1_pipelines.assets import (
     jobs,
     learning,
     predictions,
+    promotion,
     race_data,
     ranking,
     simulation,
@@ -28,11 +30,12 @@ from f1_pipelines.settings import settings
 _settings = settings()
 
 defs = dg.Definitions(
-    assets=dg.load_assets_from_modules([race_data, features, ranking, learning, predictions, evaluation, simulation,
-                                            engineer, examination, evidence]),
+    assets=dg.load_assets_from_modules([race_data, features, ranking, learning, promotion, predictions, evaluation,
+                                        simulation, engineer, examination, engineer_promotion, evidence]),
     asset_checks=[*race_data.race_data_checks, *features.feature_checks, *ranking.ranking_checks,
-                  *learning.learning_checks, *predictions.prediction_checks, *evaluation.evaluation_checks,
-                  *simulation.simulation_checks, *engineer_checks.engineer_checks],
+                  *learning.learning_checks, *promotion.promotion_checks, *predictions.prediction_checks,
+                  *evaluation.evaluation_checks, *simulation.simulation_checks, *engineer_checks.engineer_checks,
+                  *engineer_promotion.engineer_promotion_checks],
     jobs=[jobs.pre_race, jobs.post_race, jobs.next_prediction],
     sensors=[automation.weekend_sensor],
     resources={

@@ -30,7 +30,7 @@ Sizes = dict[str, dict[str, Any]]
 # What trains the ranker comes before the engineer, who holds the pool of the GPU for minutes; a run that waits for a
 # pool keeps a core busy with waiting.
 FLOW = ("practice_results", "qualifying_results", "race_results", "race_laps", "ranking_features", "circuit_fits",
-        "listnet_temperature", "pretrained_ranker", "ewc_ranker")
+        "listnet_temperature", "pretrained_ranker", "ewc_ranker", "promoted_ranker")
 MEASURED = ("race_predictions", "ranking_evaluation", "simulator_validation")
 
 # The race engineer as two cores train and examine it in ten minutes; assets alone take more held-out races.
@@ -76,7 +76,7 @@ def run(engineer: str = "demo") -> None:
         for one in waited_for:
             one.result()
     if sizes is not None:
-        materialize("strategy_evaluation,race_story,training_evidence", sizes=sizes)
+        materialize("strategy_evaluation,promoted_engineers,race_story,training_evidence", sizes=sizes)
     click.echo(f"\nMaterialized in {time.monotonic() - start:.0f} s.\n")
     _f1("query", "--file", str(_TABLE))
     click.echo("")

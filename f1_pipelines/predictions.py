@@ -100,7 +100,7 @@ def promoted_checkpoint(connection: duckdb.DuckDBPyConnection, folder: Path) -> 
     found = connection.execute(
         "SELECT checkpoint, path FROM ranking.checkpoints WHERE promoted ORDER BY created_at DESC LIMIT 1").fetchall()
     if not found:
-        raise NothingToPredict("no model is promoted yet; train one with `make demo`, or materialize pretrained_ranker")
+        raise NothingToPredict("no model is promoted yet; train one with `make demo`, or materialize promoted_ranker")
     ((checkpoint, path),) = found
     return checkpoint, _where(checkpoint, path, folder)
 

@@ -4,12 +4,12 @@ import dagster as dg
 from f1_pipelines.assets.checks import keys_are_unique, no_rows_check
 from f1_pipelines.assets.engineer import grpo_engineer, newest_engineer, sft_dataset, sft_engineer
 from f1_pipelines.assets.examination import scripted_races, strategy_evaluation
+from f1_pipelines.engineer.acceptance import PARSE_FAILURES
 from f1_pipelines.resources.engineers import Engineers
 from f1_pipelines.resources.warehouse import Warehouse
 from f1_pipelines.tables import strategy as tables
 
 LEAST_TURNS = 4_900
-PARSE_FAILURES = 0.005  # share of a trained engineer's outputs at most
 
 
 @dg.asset_check(asset=sft_engineer, blocking=True)

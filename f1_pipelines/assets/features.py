@@ -1,15 +1,14 @@
 """The ranker's features, and what the other ranking assets read of them."""
 import dagster as dg
-import duckdb
 import pandas as pd
 
 from f1_pipelines.assets.checks import keys_are_unique, no_rows_check
 from f1_pipelines.assets.metadata import described, listing, preview, weekends_materialized
 from f1_pipelines.assets.partitions import race_weekends, weekends_of_run
 from f1_pipelines.assets.race_data import practice_results, qualifying_results, race_results
-from f1_pipelines.evaluation.targets import with_targets
 from f1_pipelines.features.history import read_history, unlearnable_weekends
 from f1_pipelines.features.ranking import CORE_FEATURES, FEATURE_VERSION, build_ranking_features
+from f1_pipelines.features.stored import learning_rows, stored_features
 from f1_pipelines.resources.warehouse import Warehouse
 from f1_pipelines.tables.features import RANKING
 from f1_pipelines.tables.race_faults import STARTER_WITHOUT_FEATURES
@@ -58,19 +57,10 @@ def ranking_features(context: dg.AssetExecutionContext, warehouse: Warehouse) ->
         "preview": preview(features[["weekend", "driver", "constructor", "stage", *CORE_FEATURES[:6]]])})
 
 
-def stored_features(connection: duckdb.DuckDBPyConnection, weekends: list[str] | None = None) -> pd.DataFrame:
-    """Rows of `features.ranking` of these weekends, all without."""
-    rows = connection.execute("SELECT * FROM features.ranking WHERE ? OR weekend IN (SELECT unnest(?::VARCHAR[])) "
-                              "ORDER BY race_start, driver", [weekends is None, weekends or []]).df()
-    return RANKING.conform(rows)
-
-
 def training_rows(warehouse: Warehouse) -> pd.DataFrame:
-    """Stored features of the starters of run races, with their outcome, less races that can't be learnt from."""
+    """`features.stored.learning_rows` of what is published."""
     with warehouse.read() as connection:
-        rows = with_targets(stored_features(connection), read_history(connection).results)
-        marked = unlearnable_weekends(connection)
-    return rows[rows["started"] & ~rows["weekend"].isin(marked["weekend"])]
+        return learning_rows(connection)
 
 
 def not_learnt_from(marked: pd.DataFrame) -> dict[str, object]:

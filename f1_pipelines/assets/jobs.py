@@ -13,10 +13,10 @@ pre_race = dg.define_asset_job(
 # Practice and qualifying too: after an outage nobody had asked for them, and some sources know the grid only now.
 post_race = dg.define_asset_job(
     _AFTER, dg.AssetSelection.assets("race_calendar", "practice_results", "qualifying_results", "race_results",
-                                     "race_laps", "ranking_features", "ewc_ranker", "race_predictions",
-                                     "ranking_evaluation"),
-    description="One weekend after its race: results, laps, features, what the ranker learns from it, how the "
-                "prediction did, evaluation. Under 30 s from f1db.")
+                                     "race_laps", "ranking_features", "ewc_ranker", "promoted_ranker",
+                                     "race_predictions", "ranking_evaluation"),
+    description="One weekend after its race: results, laps, features, what the ranker learns from it and whether "
+                "that is promoted, how the prediction did, evaluation. Under 30 s from f1db.")
 
 next_prediction = dg.define_asset_job(
     _NEXT, dg.AssetSelection.assets("race_calendar", "ranking_features", "race_predictions"),

@@ -114,24 +114,22 @@ def _rows(context: dg.AssetExecutionContext, job: "Job", trained: "Trained", sce
     common = {"profile": job.profile, "training_seed": job.seed, "n_parameters": trained.n_parameters,
               **versions(scenes), "device": device, "dagster_run": context.run.run_id, "mlflow_run": run.id,
               "made_at": clock.now()}
-    selected = {step: value for step, name, value in trained.points if name == "selection_score"}
-    better = not selected or max((v for step, v in selected.items() if step), default=-1.0) > selected.get(0, -1.0)
     rows = [{"checkpoint": trained.checkpoint, "stage": job.stage, "parent": trained.untrained,
              "n_turns": trained.n_turns, "settings": json.dumps(trained.settings), "seconds": trained.seconds,
              "tokens_per_s": trained.tokens_per_s, "peak_memory_gib": trained.peak_memory_gib,
-             "path": trained.checkpoint, "promoted": better, **common}]
+             "path": trained.checkpoint, **common}]
     if job.stage == "sft":
         rows.insert(0, {"checkpoint": trained.untrained, "stage": "untrained", "parent": None, "n_turns": 0,
                         "settings": "{}", "seconds": 0.0, "tokens_per_s": None, "peak_memory_gib": None,
-                        "path": trained.untrained, "promoted": True, **common})
-    return pd.DataFrame(rows)
+                        "path": trained.untrained, **common})
+    return pd.DataFrame(rows)  # whom of them is served, `promoted_engineers` decides
 
 
 def _keep(connection: "duckdb.DuckDBPyConnection", job: "Job", rows: pd.DataFrame, trained: "Trained") -> None:
-    for stage in rows.loc[rows["promoted"], "stage"]:
-        connection.execute("UPDATE strategy.engineers SET promoted = false WHERE stage = ? AND profile = ?",
-                           [stage, job.profile])
-    replace_slices(connection, tables.ENGINEERS, rows)
+    # What is trained again and comes out as before stays what it was.
+    known = connection.execute("SELECT checkpoint, promoted, promotion FROM strategy.engineers").df()
+    rows = rows.merge(known, on="checkpoint", how="left")
+    replace_slices(connection, tables.ENGINEERS, rows.assign(promoted=rows["promoted"].eq(True)))
     curve = pd.DataFrame(trained.points, columns=["step", "metric", "value"]).drop_duplicates(
         ["step", "metric"], keep="last")
     replace_slices(connection, tables.TRAINING_CURVE, curve.assign(

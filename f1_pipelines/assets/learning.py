@@ -10,7 +10,7 @@ from pydantic import Field
 
 from f1_pipelines.assets.checks import keys_are_unique, no_rows_check
 from f1_pipelines.assets.features import RANKING_BY_WEEKEND, not_learnt_from, ranking_features, training_rows
-from f1_pipelines.assets.keeping import Trained, keep, run_ids, show_champion, told
+from f1_pipelines.assets.keeping import Trained, keep, run_ids
 from f1_pipelines.assets.metadata import described, line_plot, preview
 from f1_pipelines.assets.partitions import weekends_of_run
 from f1_pipelines.assets.race_data import race_results
@@ -20,7 +20,7 @@ from f1_pipelines.models.continual.settings import DEFAULT, METHODS, UpdateConfi
 from f1_pipelines.predictions import pretrained_checkpoint
 from f1_pipelines.resources.checkpoints import Checkpoints
 from f1_pipelines.resources.race_data import Clock
-from f1_pipelines.resources.tracking import Tracking
+from f1_pipelines.resources.tracking import Tracking, linked
 from f1_pipelines.resources.warehouse import Warehouse
 from f1_pipelines.tables.learning import UPDATES
 from f1_pipelines.tables.ranking import CHECKPOINTS, MODELS
@@ -60,7 +60,8 @@ def ewc_ranker(context: dg.AssetExecutionContext, config: LearnConfig, warehouse
     Links that are up to date are left alone; an amended result renews those from its race on, and the chain goes on
     without a race that can't be learnt from (`race.unlearnable_weekends`) until it is mended. Each link is a checkpoint
     (`ranking.checkpoints`) with its parent, how good the parent was on the race just run and how much of the last
-    pretraining season was forgotten. The newest link of our ranker is the candidate for champion (`promotion.rule`).
+    pretraining season was forgotten. The newest link of our ranker is a candidate for champion, on which
+    `promoted_ranker` decides.
     """
     from f1_pipelines.models.checkpoints import load_checkpoint
     from f1_pipelines.models.continual.chain import bring_up_to_date
@@ -79,22 +80,20 @@ def ewc_ranker(context: dg.AssetExecutionContext, config: LearnConfig, warehouse
             log=context.log.info) for model, folder in folders.items()}
         made = [link for chain in chains.values() for link in chain.made]
         trained = [_kept(context, tracked, link) for link in made]
-        candidate = chains[MODELS[0]].newest.id if MODELS[0] in chains else None
         with warehouse.write(f"ewc_ranker {asked[-1].key}") as connection:
             replace_slices(connection, UPDATES, pd.DataFrame([link.update for link in made],
                                                              columns=UPDATES.column_names))
             for model, chain in chains.items():
                 connection.execute("UPDATE ranking.updates SET current = list_contains(?::VARCHAR[], checkpoint) "
                                    "WHERE model = ?", [chain.ids, model])
-            decision = keep(connection, trained, candidate, rows, checkpoints.folder, clock.now())
+            keep(connection, trained)
         with warehouse.read() as connection:
             season = stored_updates(connection)
-            show_champion(tracked, connection, checkpoints.folder)
     return dg.MaterializeResult(metadata={
         "links_made": len(made), "settings": asdict(settings),
         **_told(season, chains[config.models[0]].ids, config.models[0]),
         **{f"{model} forgot": _forgot(season, chain.ids) for model, chain in chains.items()},
-        **_curves(made), **told(decision, tracked), **not_learnt_from(marked),
+        **_curves(made), "mlflow": linked(tracked), **not_learnt_from(marked),
     })
 
 
@@ -175,18 +174,4 @@ learning_checks = [
         ewc_ranker, "one_current_link_per_race", "Two chains of one model would give two candidates.",
         """SELECT model, weekend, kind, count(*) AS links FROM ranking.updates WHERE current
            GROUP BY ALL HAVING count(*) > 1""", stops_range=True),
-    no_rows_check(
-        ewc_ranker, "newest_candidate_was_promoted",
-        "Predictions go on with the champion before; `f1 promote` overrules the rule.",
-        """SELECT candidate, weekend, reason FROM ranking.promotions
-           WHERE decision = 'candidate' AND decided_at = (SELECT max(decided_at) FROM ranking.promotions
-                                                          WHERE decided_by = 'rule')
-             AND candidate NOT IN (SELECT checkpoint FROM ranking.checkpoints WHERE promoted)""", blocking=False),
-    no_rows_check(
-        ewc_ranker, "little_is_forgotten",
-        "Champions lost more than 0.02 of Spearman on the last pretraining season: raise penalty, or lower lr.",
-        f"""SELECT u.model, u.weekend, u.old_season_after, first.old_season_before FROM ranking.updates u
-           JOIN ranking.updates first ON first.parent = u.pretrained AND first.model = u.model AND first.current
-           WHERE u.current AND u.model = '{MODELS[0]}'
-             AND u.old_season_after < first.old_season_before - 0.02""", blocking=False),
 ]

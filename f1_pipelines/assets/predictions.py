@@ -6,12 +6,12 @@ import dagster as dg
 import pandas as pd
 
 from f1_pipelines.assets.checks import keys_are_unique, no_rows_check
-from f1_pipelines.assets.features import RANKING_BY_WEEKEND, ranking_features, stored_features, training_rows
-from f1_pipelines.assets.learning import ewc_ranker
+from f1_pipelines.assets.features import RANKING_BY_WEEKEND, ranking_features, training_rows
 from f1_pipelines.assets.metadata import described, preview, weekends_materialized
 from f1_pipelines.assets.partitions import weekends_of_run
-from f1_pipelines.assets.ranking import pretrained_ranker
+from f1_pipelines.assets.promotion import promoted_ranker
 from f1_pipelines.features.history import read_history
+from f1_pipelines.features.stored import stored_features
 from f1_pipelines.lineage.seen import remember_predictions
 from f1_pipelines.predictions import at_each_stage, promoted_checkpoint, rank, with_outcome
 from f1_pipelines.resources.checkpoints import Checkpoints
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @dg.asset(**RANKING_BY_WEEKEND, kinds={"python", "pytorch", "duckdb"},
-          deps=[ranking_features, pretrained_ranker, ewc_ranker], metadata=described(tables.PREDICTIONS))
+          deps=[ranking_features, promoted_ranker], metadata=described(tables.PREDICTIONS))
 def race_predictions(context: dg.AssetExecutionContext, warehouse: Warehouse, checkpoints: Checkpoints,
                      clock: Clock) -> dg.MaterializeResult:
     """The promoted ranker's finishing order and chances. One row per (weekend, driver, checkpoint, stage).

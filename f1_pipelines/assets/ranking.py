@@ -8,14 +8,14 @@ from pydantic import Field
 
 from f1_pipelines.assets.checks import keys_are_unique
 from f1_pipelines.assets.features import RANKING_GROUP, ranking_features, training_rows
-from f1_pipelines.assets.keeping import Trained, keep, run_ids, show_champion, told
+from f1_pipelines.assets.keeping import Trained, keep, run_ids
 from f1_pipelines.assets.metadata import described, line_plot, preview
 from f1_pipelines.features.history import data_version
 from f1_pipelines.models.config import F1NET, PRETRAINING_SEASONS
 from f1_pipelines.resources.checkpoints import Checkpoints
 from f1_pipelines.resources.compute import Compute
 from f1_pipelines.resources.race_data import Clock
-from f1_pipelines.resources.tracking import Tracking
+from f1_pipelines.resources.tracking import Tracking, linked
 from f1_pipelines.resources.warehouse import Warehouse
 from f1_pipelines.tables import ranking as tables
 from f1_pipelines.tables.ranking import MODELS
@@ -78,13 +78,13 @@ def pretrained_ranker(context: dg.AssetExecutionContext, config: PretrainConfig,
                       ) -> dg.MaterializeResult:
     """Our ranker and the reference F1Net, trained on past seasons. One row per checkpoint.
 
-    Ours is the first champion, which predictions use; trained again, it is a candidate like any other. The weights lie
-    as safetensors beside their `meta.json`.
+    Ours becomes a candidate for champion, on which `promoted_ranker` decides. The weights lie as safetensors beside
+    their `meta.json`.
     """
     from f1_pipelines.models.pretrain import pretrain
 
-    everything = training_rows(warehouse)
-    rows = everything[everything["season"].isin(config.seasons)]
+    rows = training_rows(warehouse)
+    rows = rows[rows["season"].isin(config.seasons)]
     version = data_version(rows)
     with warehouse.read() as connection:
         searched = connection.execute(
@@ -98,9 +98,8 @@ def pretrained_ranker(context: dg.AssetExecutionContext, config: PretrainConfig,
         trained = [Trained(_tracked(context, run, made_one), rows, "train") for made_one in made]
         ours = made[0]
         with warehouse.write("pretrained_ranker") as connection:
-            decision = keep(connection, trained, ours.row["checkpoint"], everything, checkpoints.folder, clock.now())
+            keep(connection, trained)
         with warehouse.read() as connection:
-            show_champion(run, connection, checkpoints.folder)
             table = connection.execute("SELECT * FROM ranking.checkpoints WHERE checkpoint IN (SELECT unnest(?))",
                                        [[one.row["checkpoint"] for one in trained]]).df()
     return dg.MaterializeResult(metadata={
@@ -110,7 +109,7 @@ def pretrained_ranker(context: dg.AssetExecutionContext, config: PretrainConfig,
         "trained_through": ours.row["trained_through"], **json.loads(ours.row["metrics"]),
         "loss": line_plot({made_one.row["model"]: made_one.losses for made_one in made}, "Training loss", "epoch"),
         "preview": preview(table[["checkpoint", "model", "kind", "n_races", "trained_through", "promoted"]]),
-        **told(decision, run),
+        "mlflow": linked(run),
     })
 
 

@@ -100,6 +100,17 @@ def read_checkpoint(path: Path) -> EngineerCheckpoint:
     return EngineerCheckpoint(meta["id"], path, meta)
 
 
+def finite_weights(path: Path) -> bool:
+    """Whether every weight of a checkpoint is a finite number; one tensor at a time is in memory."""
+    from safetensors import safe_open
+
+    for file in sorted(path.glob("*.safetensors")):
+        with safe_open(file, "pt") as tensors:
+            if not all(bool(tensors.get_tensor(name).isfinite().all()) for name in tensors.keys()):  # noqa: SIM118
+                return False
+    return True
+
+
 def load_engineer(path: Path, device: str = "cpu", bf16: bool = False) -> Engineer:
     """An engineer ready to call races.
 

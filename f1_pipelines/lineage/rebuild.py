@@ -20,8 +20,7 @@ from f1_pipelines.models.continual.chain import bring_up_to_date
 from f1_pipelines.models.continual.settings import UpdateConfig
 from f1_pipelines.models.pretrain import pretrain_one
 from f1_pipelines.predictions import rank
-from f1_pipelines.promotion.champion import usable
-from f1_pipelines.promotion.rule import ancestry
+from f1_pipelines.promotion.champion import ancestry, usable
 from f1_pipelines.simulated_rows import simulated_again
 from f1_pipelines.tables.learning import UPDATES
 from f1_pipelines.tables.ranking import PREDICTIONS, SIMULATED_PREDICTIONS

@@ -10,7 +10,7 @@ import duckdb
 import pandas as pd
 
 from f1_pipelines.lineage.seen import Untraceable
-from f1_pipelines.promotion.rule import ancestry
+from f1_pipelines.promotion.champion import ancestry
 
 _SEEN = """
     SELECT l.seen_by, l.role, count(DISTINCT l.weekend) AS weekends, count(*) AS rows,

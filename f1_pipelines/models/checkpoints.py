@@ -152,6 +152,8 @@ def load_checkpoint(path: Path, feature_version: str = FEATURE_VERSION) -> Check
                               f"version {feature_version}; train again")
     try:
         return Checkpoint(meta["id"], path, meta, _rebuild(meta, weights))
+    except CheckpointError as broken:
+        raise CheckpointError(f"{path}: {broken}") from None
     except (KeyError, TypeError, ValueError, RuntimeError) as odd:
         raise CheckpointError(f"{path}: does not fit the models of this code ({odd}); train again") from odd
 
@@ -162,6 +164,8 @@ def _rebuild(meta: dict[str, Any], weights: bytes) -> TrainedRanker:
     with torch.random.fork_rng(devices=[]):  # first weights are drawn and thrown away
         model = F1Net(F1NetConfig(**sizes)) if meta["model"] == "f1net_reference" else Ranker(RankerConfig(**sizes))
     tensors = load(weights)
+    if not all(bool(tensor.isfinite().all()) for tensor in tensors.values()):
+        raise CheckpointError("weights that are not finite can't score; train again")
     model.load_state_dict({name: tensor for name, tensor in tensors.items() if not name.startswith((_PLACES, _STOPS))})
     places = None
     if "places_inputs" in meta:

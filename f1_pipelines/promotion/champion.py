@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Literal
 import duckdb
 import pandas as pd
 
+from f1_pipelines.features.stored import learning_rows
+from f1_pipelines.promotion.acceptance import LIMITS, Exam, Limits, examine
 from f1_pipelines.tables.lineage import PROMOTIONS
 from f1_pipelines.tables.ranking import CHECKPOINTS
 from f1_pipelines.warehouse.replace import replace_slices
@@ -19,6 +21,10 @@ if TYPE_CHECKING:
 
 class CantPromote(ValueError):
     """A checkpoint can't become champion. Nothing has changed; the message says what to do."""
+
+
+class UnknownCheckpoint(CantPromote):
+    """The warehouse has no checkpoint of this id."""
 
 
 @dataclass(frozen=True)
@@ -36,12 +42,44 @@ class Decision:
     champion_spearman: float | None = None
     grid_spearman: float | None = None
     margin: float | None = None
+    n_examined_races: int | None = None
+    own_spearman: float | None = None
+    own_grid_spearman: float | None = None
+    agreement: float | None = None
+    forgotten: float | None = None
+    over_champion_low: float | None = None
+    over_champion_high: float | None = None
+    over_grid_low: float | None = None
+    over_grid_high: float | None = None
 
 
 def champion_of(connection: duckdb.DuckDBPyConnection) -> str | None:
     """Id of the checkpoint that predictions use, None before the first one."""
     found = connection.execute("SELECT checkpoint FROM ranking.checkpoints WHERE promoted "
                                "ORDER BY created_at DESC LIMIT 1").fetchall()
+    return found[0][0] if found else None
+
+
+def newest_candidate(connection: duckdb.DuckDBPyConnection, model: str) -> str | None:
+    """Id of the checkpoint to decide on: the newest link that the newest pretrained ranker of a model has, or itself.
+
+    Args:
+        connection: To the warehouse.
+        model: Architecture, one of `tables.ranking.MODELS`.
+
+    Returns:
+        None where none is pretrained yet.
+    """
+    found = connection.execute("""
+        WITH pretrained AS (
+            SELECT checkpoint FROM ranking.checkpoints WHERE kind = 'pretrained' AND model = ?
+            ORDER BY created_at DESC, rowid DESC LIMIT 1)
+        SELECT coalesce(
+            (SELECT u.checkpoint FROM ranking.updates u JOIN ranking.checkpoints USING (checkpoint)
+             LEFT JOIN race.calendar c ON c.weekend = u.weekend
+             WHERE u.current AND u.model = ? AND u.pretrained = pretrained.checkpoint
+             ORDER BY c.race_start DESC, u.kind = 'ewc' DESC LIMIT 1), checkpoint)
+        FROM pretrained""", [model, model]).fetchall()
     return found[0][0] if found else None
 
 
@@ -63,8 +101,8 @@ def record(connection: duckdb.DuckDBPyConnection, decision: Decision, decided_at
 
 
 def promote(connection: duckdb.DuckDBPyConnection, checkpoint: str, reason: str, decided_at: datetime,
-            folder: Path) -> Decision:
-    """Make a checkpoint champion because a person says so.
+            folder: Path, force: bool = False) -> Decision:
+    """Make a checkpoint champion because a person says so. Its own weights are examined all the same.
 
     Args:
         connection: Of `WarehouseFile.write`.
@@ -72,21 +110,26 @@ def promote(connection: duckdb.DuckDBPyConnection, checkpoint: str, reason: str,
         reason: Why, for people.
         decided_at: When, timezone-aware.
         folder: Where checkpoints lie.
+        force: Promote it though it fails the exam; the reason then says so.
 
     Raises:
-        CantPromote: It is unknown, can't be used, or is champion already.
+        CantPromote: It is unknown, can't be used, fails the exam without `force`, or is champion already.
     """
-    return _by_operator(connection, checkpoint, "promoted", reason, decided_at, folder)
+    return _by_operator(connection, checkpoint, "promoted", reason, decided_at, folder, force)
 
 
-def roll_back(connection: duckdb.DuckDBPyConnection, reason: str, decided_at: datetime, folder: Path) -> Decision:
-    """Make the champion before this one champion again; once more goes one further back. Arguments as `promote`."""
+def roll_back(connection: duckdb.DuckDBPyConnection, reason: str, decided_at: datetime, folder: Path,
+              force: bool = False) -> Decision:
+    """Make the champion before this one champion again; once more goes one further back.
+
+    Arguments as `promote`: a former champion is examined like any other, since the one before may be the broken one.
+    """
     champion, past = champion_of(connection), _line_of_champions(connection)
     if champion is None or len(past) < 2 or past[-1] != champion:
         raise CantPromote(f"there was no champion before {champion}, so there is nothing to roll back to; name one: "
                           "`f1 promote CHECKPOINT`")
     return _by_operator(connection, past[-2], "rolled_back", reason or f"rolled back from {champion}", decided_at,
-                        folder)
+                        folder, force)
 
 
 def usable(connection: duckdb.DuckDBPyConnection, checkpoint: str, folder: Path) -> Checkpoint:
@@ -97,8 +140,8 @@ def usable(connection: duckdb.DuckDBPyConnection, checkpoint: str, folder: Path)
     if not found:
         newest = [known for (known,) in connection.execute(
             "SELECT checkpoint FROM ranking.checkpoints ORDER BY created_at DESC LIMIT 3").fetchall()]
-        raise CantPromote(f'"{checkpoint}" is no checkpoint of this warehouse; the newest are '
-                          f"{', '.join(newest) or 'not there yet: materialize pretrained_ranker'}")
+        raise UnknownCheckpoint(f'"{checkpoint}" is no checkpoint of this warehouse; the newest are '
+                                f"{', '.join(newest) or 'not there yet: materialize pretrained_ranker'}")
     try:
         return load_checkpoint(folder / checkpoint if (folder / checkpoint).is_dir() else Path(found[0][0]))
     except CheckpointError as problem:
@@ -110,6 +153,42 @@ def history(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
     return connection.execute("SELECT * FROM ranking.promotions ORDER BY decided_at, rowid").df()
 
 
+def ancestry(connection: duckdb.DuckDBPyConnection, checkpoint: str) -> list[str]:
+    """The checkpoint, its parent, and so on to the pretrained one."""
+    return [link for (link,) in connection.execute("""
+        WITH RECURSIVE chain AS (
+            SELECT checkpoint, parent, 0 AS steps FROM ranking.checkpoints WHERE checkpoint = ?
+            UNION ALL
+            SELECT link.checkpoint, link.parent, steps + 1
+            FROM ranking.checkpoints link JOIN chain ON link.checkpoint = chain.parent)
+        SELECT checkpoint FROM chain ORDER BY steps""", [checkpoint]).fetchall()]
+
+
+def exam_of(connection: duckdb.DuckDBPyConnection, checkpoint: Checkpoint, rows: pd.DataFrame, folder: Path,
+            champion: Checkpoint | None = None, limits: Limits = LIMITS) -> Exam:
+    """Examine a checkpoint's own weights beside those of its ancestors.
+
+    Args:
+        connection: To the warehouse.
+        checkpoint: The candidate.
+        rows: Starters of run races with features and outcome.
+        folder: Where checkpoints lie.
+        champion: As for `examine`.
+        limits: As for `examine`.
+    """
+    parent, compared = checkpoint.meta["parent"], []
+    if parent:
+        chain = ancestry(connection, parent)
+        try:
+            # Parent and pretrained ranker; nothing depends on those between.
+            compared = [usable(connection, link, folder) for link in dict.fromkeys([parent, *chain[-1:]])]
+            if compared[-1].meta["parent"]:
+                raise CantPromote(f"{compared[-1].meta['parent']} is not stored")
+        except CantPromote as unusable:
+            return Exam(f"its own weights can't be compared with those that it was trained on from: {unusable}")
+    return examine(checkpoint, rows, compared, champion, limits)
+
+
 def standing(connection: duckdb.DuckDBPyConnection) -> dict[str, str | None]:
     """Champion, and the newest candidate that was decided on, champion or not: checkpoint ids."""
     candidates = connection.execute("SELECT candidate FROM ranking.promotions WHERE decided_by = 'rule' "
@@ -118,12 +197,20 @@ def standing(connection: duckdb.DuckDBPyConnection) -> dict[str, str | None]:
 
 
 def _by_operator(connection: duckdb.DuckDBPyConnection, checkpoint: str, decision: Literal["promoted", "rolled_back"],
-                 reason: str, decided_at: datetime, folder: Path) -> Decision:
+                 reason: str, decided_at: datetime, folder: Path, force: bool) -> Decision:
     champion = champion_of(connection)
     if checkpoint == champion:
         raise CantPromote(f"{checkpoint} is champion already")
-    weekend = usable(connection, checkpoint, folder).trained.trained_through
-    made = Decision(checkpoint, champion, weekend, decision, "operator", reason)
+    candidate = usable(connection, checkpoint, folder)
+    # The champion is no measure here: a person may have reasons to leave it.
+    exam = exam_of(connection, candidate, learning_rows(connection), folder)
+    if exam.refusal and not force:
+        raise CantPromote(f"{checkpoint} fails the exam of what may serve: {exam.refusal}. Nothing has changed; "
+                          "`--force` promotes it all the same")
+    if exam.refusal:
+        reason = f"{reason or 'by hand'} (forced: {exam.refusal})"
+    made = Decision(checkpoint, champion, candidate.trained.trained_through, decision, "operator", reason,
+                    **exam.numbers)
     record(connection, made, decided_at)
     return made
 

@@ -11,16 +11,18 @@ from f1_pipelines.tracking.store import Line, TrackingStore
 from f1_pipelines.warehouse.database import WarehouseFile
 
 
-def decide_by_hand(checkpoint: str | None, reason: str, warn: Callable[[str], None]) -> Decision:
+def decide_by_hand(checkpoint: str | None, reason: str, warn: Callable[[str], None], force: bool = False) -> Decision:
     """Make a checkpoint champion, or without one the champion before; MLflow's aliases follow.
 
     Args:
         checkpoint: Its id, None to roll back.
         reason: Why, for people.
         warn: Told when MLflow is away; the warehouse has changed all the same.
+        force: Promote it though its own weights fail the exam.
 
     Raises:
-        CantPromote: The checkpoint is unknown or can't be used, or there is none to roll back to. Nothing has changed.
+        CantPromote: The checkpoint is unknown, can't be used or fails the exam, or there is none to roll back to.
+            Nothing has changed.
     """
     told = settings()
     warehouse, folder = WarehouseFile(told.f1_warehouse, told.f1_write_wait_s), told.checkpoints_path
@@ -28,8 +30,8 @@ def decide_by_hand(checkpoint: str | None, reason: str, warn: Callable[[str], No
         champion_of(connection)
     with warehouse.write("f1 promote") as connection:
         now = datetime.now(UTC)
-        decision = promote(connection, checkpoint, reason, now, folder) if checkpoint else \
-            roll_back(connection, reason, now, folder)
+        decision = promote(connection, checkpoint, reason, now, folder, force) if checkpoint else \
+            roll_back(connection, reason, now, folder, force)
         aliases = standing(connection)
     if told.tracking_uri:
         store = TrackingStore(told.tracking_uri, told.f1_warehouse.parent)

@@ -22,7 +22,7 @@ from f1_pipelines.serve.standing import newest_result
 from f1_pipelines.settings import settings
 
 # What an update of the ranker changes, in the order of the graph.
-FINETUNED = ("ewc_ranker", "race_predictions", "ranking_evaluation")
+FINETUNED = ("ewc_ranker", "promoted_ranker", "race_predictions", "ranking_evaluation")
 NO_KEY = "nothing can be started from here: no key is set on this server; set F1_API_KEY and start it again"
 WRONG_KEY = "the key in X-API-KEY is missing or wrong"
 RunId = Annotated[str, Path(pattern=r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$", description="Of a Dagster run")]

@@ -152,7 +152,7 @@ def spearman_between(one: Order, other: Order) -> float | None:
 def _promoted(connection: duckdb.DuckDBPyConnection) -> str:
     known = checkpoints(connection)
     if known.empty or not known["promoted"].iloc[0]:
-        raise NotKnown("no model is promoted yet; train one with `make demo`, or materialize pretrained_ranker")
+        raise NotKnown("no model is promoted yet; train one with `make demo`, or materialize promoted_ranker")
     return str(known["checkpoint"].iloc[0])
 
 

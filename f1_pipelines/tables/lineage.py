@@ -54,6 +54,20 @@ PROMOTIONS = Table(
         Column("champion_spearman", "DOUBLE", "The champion's, likewise", minimum=-1, maximum=1),
         Column("grid_spearman", "DOUBLE", "Of grid order", minimum=-1, maximum=1),
         Column("margin", "DOUBLE", "By how much the candidate may be worse than the champion", minimum=0),
+        Column("n_examined_races", "INTEGER", "Latest races, known to it or not, that its own weights were examined on",
+               minimum=0),
+        Column("own_spearman", "DOUBLE", "Mean over these races by its own weights: no forecast", minimum=-1,
+               maximum=1),
+        Column("own_grid_spearman", "DOUBLE", "Of grid order over these races", minimum=-1, maximum=1),
+        Column("agreement", "DOUBLE", "Mean Spearman between its orders of these races and those of the ranker that it "
+               "was trained on from, of the champion for a pretrained one", minimum=-1, maximum=1),
+        Column("forgotten", "DOUBLE", "Spearman that its own weights have lost on the last pretraining season",
+               minimum=-2, maximum=2),
+        Column("over_champion_low", "DOUBLE", "Forecasts against the champion's: lower end of the paired 99 % interval "
+               "of the mean difference"),
+        Column("over_champion_high", "DOUBLE", "Its upper end"),
+        Column("over_grid_low", "DOUBLE", "Forecasts against grid order: lower end of that interval"),
+        Column("over_grid_high", "DOUBLE", "Its upper end"),
     ), slice_by=("decided_at", "candidate"))
 
 LINEAGE_TABLES = (ROWS_SEEN, LINEAGE, PROMOTIONS)

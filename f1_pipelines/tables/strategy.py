@@ -69,6 +69,7 @@ ENGINEERS = Table(
         Column("peak_memory_gib", "DOUBLE", "Highest memory of the process so far, or of the GPU [GiB]", minimum=0),
         Column("path", "VARCHAR", "Folder in the folder of checkpoints", required=True),
         Column("promoted", "BOOLEAN", "Served as the engineer of its stage", required=True),
+        Column("promotion", "VARCHAR", "Why it is served, or why not; missing before it was decided on"),
         Column("dagster_run", "VARCHAR", "Dagster run that made it"),
         Column("mlflow_run", "VARCHAR", "MLflow run of the training"), _MADE,
     ), slice_by=("checkpoint",))

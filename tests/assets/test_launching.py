@@ -81,12 +81,17 @@ def test_what_is_gone_on_from_and_what_begins_anew(trained, resources, tmp_path)
     """A run that was killed between the training and the warehouse is not trained twice; a finished one is."""
     result, log = trained("in_process", epochs=1.0)
     assert result.success, log
+    with resources["warehouse"].write("promoted meanwhile") as connection:
+        assert connection.execute("SELECT count(*) FROM strategy.engineers WHERE promoted").fetchone() == (0,)
+        connection.execute("UPDATE strategy.engineers SET promoted = true, promotion = 'examined' WHERE stage = 'sft'")
     work = tmp_path / "engineers" / "work" / "tiny-sft-0"
     assert (work / "result.json").is_file() and not (work / "began.json").is_file()
     _, again = trained("in_process", epochs=1.0)
     assert "s left" in again, "what was kept is trained anew"
     with resources["warehouse"].read() as connection:
         assert connection.execute("SELECT count(*) FROM strategy.engineers").fetchone() == (2,), "and is the same"
+        assert connection.execute("SELECT stage, promotion FROM strategy.engineers WHERE promoted").fetchall() == [
+            ("sft", "examined")], "whoever was promoted stays so, trained again or not"
 
 
 @pytest.fixture
@@ -115,6 +120,7 @@ def test_two_processes_train_as_one_does_and_leave_one_checkpoint_of_each_stage(
                                     "metric = 'selection_score' ORDER BY step").fetchall()
     assert losses[:len(expected)] == pytest.approx(expected, rel=1e-3), "half a batch each is the whole batch"
     assert rows["stage"].tolist() == ["untrained", "sft", "grpo"]
+    assert not rows["promoted"].any(), "a checkpoint that fails a blocking check is not served"
     assert [step for step, _ in scores] == [0, 1, 2]
     engineers = tmp_path / "engineers"
     for path in rows["path"]:

@@ -16,7 +16,7 @@ from f1_pipelines.lineage.seen import Untraceable, rows_seen_by
 from f1_pipelines.lineage.trace import prove, trace
 from f1_pipelines.models.checkpoints import load_checkpoint, stored_checkpoints
 from f1_pipelines.promotion import promote
-from f1_pipelines.promotion.rule import ancestry
+from f1_pipelines.promotion.champion import ancestry
 from f1_pipelines.resources.tracking import Tracking
 from f1_pipelines.sim import circuit_prior
 from f1_pipelines.simulated import Pace
@@ -42,9 +42,10 @@ def built(tmp_path_factory, migrated, lend, materialize) -> Path:
     resources = {**lend(folder), "tracking": tracking}
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("F1_WAREHOUSE", str(folder / "f1.duckdb"))
-        materialize(resources, *LOADED, "pretrained_ranker", **PRETRAINED_ON, run_config=TRAINING, raises=True)
-        materialize(resources, *LOADED, "ewc_ranker", "race_predictions", partition="2025-saudi-arabia",
-                    until="2025-miami", raises=True)
+        materialize(resources, *LOADED, "pretrained_ranker", "promoted_ranker", **PRETRAINED_ON,
+                    run_config=TRAINING, raises=True)
+        materialize(resources, *LOADED, "ewc_ranker", "promoted_ranker", "race_predictions",
+                    partition="2025-saudi-arabia", until="2025-miami", raises=True)
     return folder
 
 
@@ -105,7 +106,7 @@ def test_checkpoints_and_predictions_come_out_of_their_rows_again_whatever_was_a
     assert run("ranking_features", "ewc_ranker", partition="2025-miami", raises=True).success
     assert len(made & assert_made_again(resources, newest(), tmp_path / "second")) == 2, "only the pretrained ones stay"
     amend(resources, "2025-australia")  # one that both were pretrained on
-    assert run("ranking_features", "pretrained_ranker", partition="2025-miami", run_config=TRAINING,
+    assert run("ranking_features", "pretrained_ranker", "promoted_ranker", partition="2025-miami", run_config=TRAINING,
                raises=True).success
     [(again,)] = rows("SELECT checkpoint FROM ranking.checkpoints WHERE promoted")
     with resources["warehouse"].read() as connection:

@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 import pandas as pd
 import pytest
 
-from f1_pipelines.assets.features import stored_features
 from f1_pipelines.definitions import defs
+from f1_pipelines.features.stored import stored_features
 from f1_pipelines.models.checkpoints import load_checkpoint
 from f1_pipelines.predict import predict_stored
 from f1_pipelines.predictions import NothingToPredict, at_each_stage, promoted_checkpoint, rank
@@ -30,7 +30,7 @@ def season(lend, materialize, tmp_path_factory):
                            partition="2026-hungary").success
         assert materialize(resources, "race_calendar", "practice_results", "ranking_features", partition=UPCOMING,
                            raises=True).success
-        assert materialize(resources, "pretrained_ranker", run_config=TRAIN_ON_2025).success
+        assert materialize(resources, "pretrained_ranker", "promoted_ranker", run_config=TRAIN_ON_2025).success
         assert materialize(resources, "race_predictions", **SEASON).success
         assert materialize(resources, "race_predictions", partition=UPCOMING, raises=True).success
         yield resources

@@ -14,7 +14,8 @@ TRAIN_ON_2025 = {"ops": {"pretrained_ranker": {"config": {"seasons": [2025], "te
 def trained(run, rows):
     """Trains on the first races of 2025; returns (checkpoint, data_version) of the promoted ranker."""
     def train() -> tuple[str, str]:
-        assert run("ranking_features", "pretrained_ranker", **SEASON, run_config=TRAIN_ON_2025, raises=True).success
+        assert run("ranking_features", "pretrained_ranker", "promoted_ranker", **SEASON, run_config=TRAIN_ON_2025,
+                   raises=True).success
         [promoted] = rows("SELECT checkpoint, data_version FROM ranking.checkpoints WHERE promoted")
         return promoted
 

@@ -185,7 +185,7 @@ def winter(tmp_path_factory) -> Path:
     SeasonData.world, SetClock.at = World(), datetime(2026, 2, 1, tzinfo=UTC)
     spans = [("2025-singapore", "2026-abu-dhabi", ("race_calendar",)),
              ("2025-singapore", "2025-abu-dhabi", ("qualifying_results", "race_results", "ranking_features",
-                                                   "pretrained_ranker"))]
+                                                   "pretrained_ranker", "promoted_ranker"))]
     with pytest.MonkeyPatch.context() as patch:
         run_to_the_end(patch)
         patch.setenv("F1_WAREHOUSE", str(folder / "f1.duckdb"))

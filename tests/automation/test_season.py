@@ -155,7 +155,7 @@ def test_a_season_runs_itself(season):
 def test_each_job_does_all_that_it_is_for(season):
     """The jobs as they are, checks included, for a result that is amended: all that it decides is made anew."""
     monaco, after_it, models = "2026-monaco", "2026-barcelona-catalunya", ("champion", "f1net_reference")
-    learnt = ("race_results", "ranking_features", "ewc_ranker")
+    learnt = ("race_results", "ranking_features", "ewc_ranker", "promoted_ranker")
     season.at("2026-05-25T12:00:00+00:00").load_by_hand("2026-canada", "2026-canada", "qualifying_results", *learnt)
     assert season.run(season.at("2026-06-06T17:00:00+00:00").tick(), whole=True)
     assert season.rows("SELECT weekend, stage FROM ranking.predictions GROUP BY ALL ORDER BY 2")[-1] == (

@@ -15,7 +15,10 @@ from f1_pipelines.models.ranker import Ranker, RankerConfig
 from f1_pipelines.models.trained import TrainedRanker
 from f1_pipelines.models.vocabulary import Vocabulary
 from f1_pipelines.promotion import RULE, Rule, decide, record, store_checkpoints
+from f1_pipelines.tables.features import RANKING
+from f1_pipelines.tables.race import RESULTS
 from f1_pipelines.warehouse.database import WarehouseFile
+from f1_pipelines.warehouse.replace import replace_slices
 
 NOW = datetime(2026, 8, 1, tzinfo=UTC)
 # Both decide these races, lower is better; the grid knows the gap alone.
@@ -32,8 +35,9 @@ def races() -> pd.DataFrame:
         races.append(pd.DataFrame({
             "weekend": f"2026-race-{number}", "season": 2026, "driver": [f"driver-{car:02d}" for car in range(20)],
             "constructor": [f"team-{car // 2:02d}" for car in range(20)], "entered": True, "started": True,
-            "race_start": pd.Timestamp(2026, 3, 1, tz="UTC") + pd.Timedelta(weeks=number), "qualifying_gap_pct": gap,
-            "driver_finish_form": form, "grid_position": (pd.Series(gap) + 0.8 * luck).rank(),
+            "race_start": pd.Timestamp(2026, 3, 1, tz="UTC") + pd.Timedelta(weeks=number),
+            "qualifying_gap_pct": gap + 5, "driver_finish_form": form / 10 + 0.5,
+            "grid_position": (pd.Series(gap) + 0.8 * luck).rank(),
             "official_order": (pd.Series(gap) + form + 0.4 * luck[::-1]).rank().astype("Int32"), "classified": True}))
     return pd.concat(races, ignore_index=True)
 
@@ -45,7 +49,8 @@ class Place:
     file: WarehouseFile
     folder: Path
 
-    def made(self, weights: tuple[float, float], through: str = "2025-abu-dhabi", parent: str | None = None) -> str:
+    def made(self, weights: tuple[float, float], through: str = "2025-abu-dhabi", parent: str | None = None,
+             learning: dict | None = None) -> str:
         """A ranker that has learnt through a weekend is stored; its id."""
         config = TrainConfig(features=FEATURES)
         model = Ranker(RankerConfig(len(FEATURES), members=1))
@@ -55,10 +60,19 @@ class Place:
         trained = TrainedRanker(model.eval(), config, Vocabulary(()), Vocabulary(()), (2025,), "2025-australia",
                                 through, 24)
         checkpoint = save_checkpoint(trained, self.folder, kind="ewc" if parent else "pretrained", parent=parent,
-                                     data_version="x", created_at=NOW)
+                                     data_version="x", created_at=NOW, learning=learning)
         with self.file.write("test") as connection:
             store_checkpoints(connection, pd.DataFrame([row_of(checkpoint)]))
         return checkpoint.id
+
+    def load(self, races: pd.DataFrame) -> None:
+        """Store these races with their outcome, for what reads its races from the warehouse."""
+        features = races.assign(source="f1db", stage="grid", feature_version="1")
+        results = races.assign(version=1, grid_status="grid", status="finished", result_status="official",
+                               content_hash="x", source="f1db", fetched_at=NOW)
+        with self.file.write("test") as connection:
+            for table, frame in ((RANKING, features), (RESULTS, results)):
+                replace_slices(connection, table, frame.reindex(columns=table.column_names))
 
     def rows(self, sql: str) -> list[tuple]:
         with self.file.read() as connection:

@@ -12,7 +12,13 @@ from f1_pipelines.tracking.registry import MODEL
 from f1_pipelines.tracking.store import TrackingStore
 
 # How a ranker weighs the gap in qualifying and the form.
-GOOD, FAIR, POOR = (-1.0, -1.0), (-1.0, -0.3), (0.3, -0.1)
+GOOD, FAIR, OTHER, POOR = (-1.0, -1.0), (-1.0, -0.3), (-0.3, -1.0), (0.3, -0.1)
+
+
+@pytest.fixture(autouse=True)
+def examined_by(place, races):
+    """The races by which whoever is promoted is examined."""
+    place.load(races)
 
 
 @pytest.fixture
@@ -20,20 +26,20 @@ def by_hand(place):
     """Promote by hand, one day after the other; without a checkpoint roll back."""
     days = iter(range(1, 31))
 
-    def change(checkpoint: str | None = None, reason: str = "") -> str:
+    def change(checkpoint: str | None = None, reason: str = "", force: bool = False) -> str:
         now = datetime(2026, 8, next(days), tzinfo=UTC)
         with place.file.write("test") as connection:
             if checkpoint:
-                promote(connection, checkpoint, reason, now, place.folder)
+                promote(connection, checkpoint, reason, now, place.folder, force)
             else:
-                roll_back(connection, reason, now, place.folder)
+                roll_back(connection, reason, now, place.folder, force)
         return place.champion
 
     return change
 
 
 def test_rolling_back_goes_one_further_each_time_and_says_when_there_is_no_more(place, by_hand):
-    first, second, third = (place.made(weights) for weights in (FAIR, GOOD, POOR))
+    first, second, third = (place.made(weights) for weights in (FAIR, GOOD, OTHER))
     assert [by_hand(one) for one in (first, second, third)] == [first, second, third]
     assert by_hand(reason="it looks odd") == second
     assert by_hand() == first
@@ -48,9 +54,10 @@ def test_rolling_back_goes_one_further_each_time_and_says_when_there_is_no_more(
 @pytest.mark.parametrize(("damage", "told"), [
     ("unknown", '"nobody" is no checkpoint'), ("corrupt", "is not what meta.json says it is"),
     ("other features", "trained on features of version 0"), ("gone", "train or copy the checkpoint again"),
-    ("champion", "is champion already")])
+    ("champion", "is champion already"), ("poor", "fails the exam of what may serve: its own weights have Spearman"),
+    ("never examined", "0 races are stored to examine it by")])
 def test_what_cannot_be_used_is_refused_and_nothing_changes(place, by_hand, damage, told):
-    champion, other = place.made(FAIR), place.made(GOOD)
+    champion, other = place.made(FAIR), place.made(POOR if damage == "poor" else GOOD)
     by_hand(champion)
     files = place.folder / other
     if damage == "corrupt":
@@ -60,11 +67,28 @@ def test_what_cannot_be_used_is_refused_and_nothing_changes(place, by_hand, dama
     elif damage == "other features":
         meta = json.loads((files / "meta.json").read_text())
         (files / "meta.json").write_text(json.dumps(meta | {"feature_version": "0"}))
+    elif damage == "never examined":
+        with place.file.write("test") as connection:
+            connection.execute("DELETE FROM features.ranking")
     before = place.rows("FROM ranking.promotions")
     with pytest.raises(CantPromote, match=told):
         by_hand({"unknown": "nobody", "champion": champion}.get(damage, other))
     assert place.champion == champion
     assert place.rows("FROM ranking.promotions") == before
+
+
+def test_who_fails_the_exam_is_promoted_by_force_alone_and_rolled_back_to_by_force_alone(place, by_hand):
+    poor, good = place.made(POOR), place.made(GOOD)
+    assert by_hand(poor, "to see what happens", force=True) == poor
+    assert by_hand(good) == good
+    with pytest.raises(CantPromote, match="fails the exam"):
+        by_hand()
+    assert place.champion == good
+    assert by_hand(force=True) == poor
+    told = place.rows("SELECT reason, own_spearman < 0, n_examined_races FROM ranking.promotions ORDER BY decided_at")
+    assert told[0][0].startswith("to see what happens (forced: its own weights have Spearman -0.")
+    assert told[2][0].startswith(f"rolled back from {good} (forced: ")
+    assert [row[1:] for row in told] == [(True, 8), (False, 8), (True, 8)]
 
 
 def test_storing_a_champion_again_leaves_it_champion(place, by_hand):
@@ -119,6 +143,11 @@ def test_the_command_promotes_and_rolls_back(place, f1, capsys):
     assert place.rows("SELECT reason FROM ranking.promotions ORDER BY decided_at")[1] == ("won the benchmark",)
     assert f"{first} is champion now; before: {second}" in f1("--back")
     assert place.champion == first
+    poor = place.made(POOR)
+    with pytest.raises(SystemExit, match="1"):
+        f1(poor)
+    assert "fails the exam" in capsys.readouterr().err and place.champion == first
+    assert f"{poor} is champion now" in f1(poor, "--force")
     with pytest.raises(SystemExit, match="1"):
         f1("nobody")
     assert '"nobody" is no checkpoint of this warehouse' in capsys.readouterr().err

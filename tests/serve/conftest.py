@@ -90,7 +90,8 @@ def sample_seasons(tmp_path_factory) -> Path:
         for first, last in SEASONS:
             materialize(first, last, *_LOADED)
         materialize(UPCOMING, UPCOMING, *_LOADED[:3], _LOADED[-1])
-        materialize(*SEASONS[0], "pretrained_ranker", pretrained_ranker={"seasons": [2025], "temperature": 3.4})
+        materialize(*SEASONS[0], "pretrained_ranker", "promoted_ranker",
+                    pretrained_ranker={"seasons": [2025], "temperature": 3.4})
         materialize(SEASONS[1][0], UPCOMING, "race_predictions", "ranking_evaluation")
     return folder
 

@@ -1,0 +1,262 @@
+"""The exam of a candidate's own weights: what must hold before a checkpoint may serve, whatever its ancestors forecast.
+
+Notable choices, measured on real chains of 2018-2026 (nine pretrainings, 290 links after a race):
+- Most of the races that it is examined on it has learnt from. That flatters it a little, and doesn't matter: the exam
+  tells a ranker from a broken one, the rule (`promotion.rule`) tells a better one from a worse one.
+- The floor lies far above chance and below what a healthy ranker ever had: over 24 races .41 (chance 0, spread .05;
+  healthy .56 at least), over 3 races .25 (chance 0, spread .13; healthy .35 at least).
+- A link agrees with the ranker that its update began from: .957 at least, by the documented settings too. Another
+  pretraining of our ranker agrees with it to .947, F1Net to .88.
+- Adam moves a weight by about its learning rate a step, at most 1.02 times that in any link. Shuffled layers, flipped
+  inputs and heavy noise move weights further, also where five members and inputs that say the same hide the harm.
+- What a link has forgotten is measured here on the last season of the pretraining (healthy: at most .012), not taken
+  from what was stored when it was trained.
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+from scipy.stats import rankdata
+
+from f1_pipelines.chances import PODIUM, POINTS, chance_of, chances
+from f1_pipelines.evaluation.baselines import Baseline, by_grid
+from f1_pipelines.evaluation.bootstrap import mean_interval
+from f1_pipelines.evaluation.metrics import spearman
+from f1_pipelines.features.ranking import as_known_at
+
+if TYPE_CHECKING:
+    from f1_pipelines.models.checkpoints import Checkpoint
+    from f1_pipelines.models.trained import TrainedRanker
+
+LEVEL = 0.99  # of intervals that refuse: a decision after each race is 24 a season
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When own weights are refused.
+
+    Attributes:
+        races: Latest stored races that examine.
+        fewest_races: With fewer of them nobody can be examined.
+        grid_races: Races from which on grid order is a measure. Over 12 races 2 of 326 healthy rankers were below it,
+            over 14 or more none.
+        chance_races: Latest races whose chances are looked at, at each stage.
+        constant: Share of races at most in which all cars may have the same score.
+        link_agreement: Spearman at least between a link and the ranker that its update began from.
+        early_agreement: The same where that was pretrained on fewer than `settled_races`: six new races move it a lot
+            (one of seven races to .82).
+        settled_races: Races of a pretraining from which on a link hardly moves (21 and 24 races: .97).
+        champion_agreement: The same between a pretrained candidate and the champion.
+        chance_agreement: The same between the order by chances and the order by scores (healthy: .97).
+        moved: How far a weight may move, in learning rates times steps.
+        forgotten: Spearman that may be lost on the last season of the pretraining.
+        season_races: Races of that season from which on the loss refuses: a ranker that was pretrained on a few races
+            fits them too well, and loses that with the first race that it learns from (.05 over four).
+    """
+
+    races: int = 24
+    fewest_races: int = 3
+    grid_races: int = 18
+    chance_races: int = 4
+    constant: float = 0.1
+    link_agreement: float = 0.9
+    early_agreement: float = 0.5
+    settled_races: int = 20
+    champion_agreement: float = 0.8
+    chance_agreement: float = 0.7
+    moved: float = 1.5
+    forgotten: float = 0.02
+    season_races: int = 12
+
+    def floor(self, races: int) -> float:
+        """Mean Spearman over so many races that is refused below: two spreads (.21 a race) below .5."""
+        return 0.5 - 2 * 0.21 / races**0.5
+
+
+LIMITS = Limits()
+
+
+@dataclass(frozen=True)
+class Exam:
+    """What the exam came to: the sentence why it is refused, None for accepted, and the numbers behind it."""
+
+    refusal: str | None = None
+    n_examined_races: int | None = None
+    own_spearman: float | None = None
+    own_grid_spearman: float | None = None
+    agreement: float | None = None
+    forgotten: float | None = None
+
+    @property
+    def numbers(self) -> dict[str, float | None]:
+        """Columns of `ranking.promotions`."""
+        return {name: value for name, value in vars(self).items() if name != "refusal"}
+
+
+def examine(candidate: Checkpoint, rows: pd.DataFrame, ancestors: Sequence[Checkpoint] = (),
+            champion: Checkpoint | None = None, limits: Limits = LIMITS) -> Exam:
+    """Examine a candidate's own weights.
+
+    Args:
+        candidate: The checkpoint.
+        rows: Starters of run races with features and outcome.
+        ancestors: Its parent first, the pretrained one that its chain began with last; none for a pretrained candidate.
+        champion: With whom a pretrained candidate should agree; None for nobody.
+        limits: When it is refused.
+    """
+    latest = _latest(rows, limits.races)
+    races = latest["weekend"].nunique()
+    if races < limits.fewest_races:
+        return Exam(f"{races} races are stored to examine it by (needs {limits.fewest_races})", races)
+    scores = _scores(candidate.trained, latest)
+    if broken := _broken(scores, limits):
+        return Exam(broken, races)
+    own, grid = _spearman(scores, latest), _spearman(Baseline("grid", by_grid).scores(latest), latest)
+    origin, limit, whose = _reference(candidate, ancestors, champion, limits)
+    agreement = _agreement(scores, _scores(origin.trained, latest)) if origin else None
+    lost, known = _forgotten(candidate.trained, ancestors[-1].trained, rows) if ancestors else (None, 0)
+    refusal = _below_floor(own, grid, limits)
+    if not refusal and agreement is not None and agreement < limit:
+        refusal = (f"its own weights disagree with {whose} {origin.id}: Spearman {agreement:.3f} between their orders "
+                   f"(needs {limit:g})")
+    if not refusal and ancestors:
+        refusal = _moved_too_far(candidate, origin, limits)
+    if not refusal and lost is not None and known >= limits.season_races and lost > limits.forgotten:
+        refusal = (f"its own weights have forgotten: Spearman {lost:.3f} less than the pretrained {ancestors[-1].id} "
+                   f"over {known} races of the last pretraining season (at most {limits.forgotten:g})")
+    refusal = refusal or _wrong_chances(candidate.trained, latest, limits)  # last: it takes the longest
+    return Exam(refusal, races, float(own.mean()), float(grid.mean()), agreement, lost)
+
+
+def _latest(rows: pd.DataFrame, races: int) -> pd.DataFrame:
+    """Rows of the latest races with two starters or more, race by race."""
+    cars = rows.groupby("weekend")["race_start"].agg(["first", "size"])
+    latest = cars.loc[cars["size"] > 1, "first"].sort_values().index[-races:]
+    return rows[rows["weekend"].isin(latest)].sort_values(["race_start", "driver"], ignore_index=True)
+
+
+def _scores(trained: TrainedRanker, rows: pd.DataFrame) -> pd.Series:
+    """Scores on the index of `rows`, by weekend: all in one go, which is a hundred times as fast as race by race."""
+    from f1_pipelines.models.training import one_thread
+
+    with one_thread():
+        return pd.Series(trained.scores(rows), rows["weekend"]).astype("float64")
+
+
+def _spearman(scores: pd.Series | np.ndarray, rows: pd.DataFrame) -> np.ndarray:
+    """(races,) against the official order."""
+    values, order = np.asarray(scores), rows["official_order"].to_numpy("float64")
+    return np.array([spearman(values[at], order[at]) for at in rows.groupby("weekend", sort=False).indices.values()])
+
+
+def _broken(scores: pd.Series, limits: Limits) -> str | None:
+    """What is wrong with scores as such."""
+    races = scores.groupby(level=0)
+    infinite = int((~np.isfinite(scores)).groupby(level=0).any().sum())
+    if infinite:
+        return f"its own weights give scores that are not finite, in {infinite} of {len(races)} races"
+    constant = int((races.max() - races.min() < 1e-9).sum())
+    if constant > limits.constant * len(races):
+        return f"its own weights give all cars the same score in {constant} of {len(races)} races"
+    return None
+
+
+def _below_floor(own: np.ndarray, grid: np.ndarray, limits: Limits) -> str | None:
+    mean, floor = own.mean(), limits.floor(len(own))
+    if mean < floor:
+        return (f"its own weights have Spearman {mean:.3f} over the latest {len(own)} races, which it may know (needs "
+                f"{floor:.3f}; grid order {grid.mean():.3f})")
+    high = mean_interval(own - grid, level=LEVEL)[1]
+    if len(own) >= limits.grid_races and high < 0:
+        return (f"its own weights are worse than grid order over the latest {len(own)} races, which it may know: "
+                f"Spearman {mean:.3f}, grid {grid.mean():.3f}, difference at most {high:.3f}")
+    return None
+
+
+def _wrong_chances(trained: TrainedRanker, latest: pd.DataFrame, limits: Limits) -> str | None:
+    """What is wrong with its chances, at each stage that they were fitted for."""
+    if trained.places is None:
+        return None
+    rows = _latest(latest, limits.chance_races)
+    for stage in trained.places.weights:
+        known = as_known_at(rows, stage)
+        scores, agreement = _scores(trained, known).to_numpy(), []
+        for weekend, at in known.groupby("weekend", sort=False).indices.items():
+            race = known.iloc[at]
+            if not all(np.isfinite(part).all() for part in trained.places.of(race, scores[at])):
+                return f"its chances of {weekend} at stage {stage} are not finite"
+            told = chances(trained.places.drawn(race, scores[at], chance_of(weekend, stage)), race["constructor"])
+            if not _add_up(told):
+                return f"its chances of {weekend} at stage {stage} do not add up"
+            agreement.append(spearman(scores[at], rankdata(told["expected_position"])))
+        if np.mean(agreement) < limits.chance_agreement:
+            return (f"its chances at stage {stage} contradict its scores: Spearman {np.mean(agreement):.3f} between "
+                    f"their orders (needs {limits.chance_agreement:g})")
+    return None
+
+
+def _add_up(told: pd.DataFrame) -> bool:
+    values = told[["p_win", "p_podium", "p_points"]].to_numpy()
+    sums = [min(places, len(told)) for places in (1, PODIUM, POINTS)]
+    return bool(np.isfinite(values).all() and (values >= 0).all() and (values <= 1).all()
+                and (np.diff(values, axis=1) >= 0).all() and np.allclose(values.sum(axis=0), sums, atol=1e-6))
+
+
+def _reference(candidate: Checkpoint, ancestors: Sequence[Checkpoint], champion: Checkpoint | None,
+               limits: Limits) -> tuple[Checkpoint | None, float, str]:
+    """With whom it should agree, how much, and who that is in words.
+
+    An update by the setting `restart` begins from the pretrained weights: its parent gives it nothing, so that a broken
+    one does not stop it.
+    """
+    if not ancestors:
+        return champion, limits.champion_agreement, "those of the champion"
+    settled = ancestors[-1].trained.n_races >= limits.settled_races
+    limit = limits.link_agreement if settled else limits.early_agreement
+    if _settings(candidate).get("restart"):
+        return ancestors[-1], limit, "the pretrained ones that its update began from,"
+    return ancestors[0], limit, "those of its parent"
+
+
+def _agreement(scores: pd.Series, theirs: pd.Series) -> float:
+    """Mean Spearman between two rankers' scores of the same rows."""
+    other = np.nan_to_num(theirs.to_numpy())
+    return float(np.mean([spearman(scores.to_numpy()[at], rankdata(-other[at]))
+                          for at in scores.groupby(level=0).indices.values()]))
+
+
+def _moved_too_far(candidate: Checkpoint, origin: Checkpoint, limits: Limits) -> str | None:
+    """Weights further from where the update began than its steps reach; None where settings were not kept."""
+    settings = _settings(candidate)
+    if not {"lr", "epochs", "window_races", "races_per_step"} <= settings.keys():
+        return None
+    steps = settings["epochs"] * -(-settings["window_races"] // settings["races_per_step"])
+    reach = settings["lr"] * steps if candidate.meta["kind"] == "ewc" else 0.0
+    before = dict(origin.trained.model.named_parameters())
+    for name, weight in candidate.trained.model.named_parameters():
+        if name not in before or before[name].shape != weight.shape:
+            continue  # an embedding that grew
+        moved = float((weight.detach() - before[name].detach()).abs().max())
+        if moved > limits.moved * reach + 1e-6:
+            return (f"its own weights are not what an update makes: `{name}` is {moved:.3f} away from {origin.id}, "
+                    f"{steps} steps of {settings['lr']:g} reach {reach:.3f}")
+    return None
+
+
+def _settings(checkpoint: Checkpoint) -> dict[str, object]:
+    """How a link learnt; empty for a pretrained one."""
+    return (checkpoint.meta.get("learning") or {}).get("settings", {})
+
+
+def _forgotten(trained: TrainedRanker, pretrained: TrainedRanker, rows: pd.DataFrame) -> tuple[float | None, int]:
+    """Mean Spearman lost against the pretrained ranker on its last season, and over how many races."""
+    last = rows.loc[rows["weekend"] == pretrained.trained_through, "race_start"]
+    if last.empty:
+        return None, 0
+    known = _latest(rows[(rows["season"] == max(pretrained.seasons)) & (rows["race_start"] <= last.iloc[0])], len(rows))
+    lost = [_spearman(np.nan_to_num(_scores(ranker, known)), known) for ranker in (pretrained, trained)]
+    return (float((lost[0] - lost[1]).mean()), len(lost[0])) if len(lost[0]) else (None, 0)
