@@ -47,8 +47,8 @@ class Limits:
         chance_races: Latest races whose chances are looked at, at each stage.
         constant: Share of races at most in which all cars may have the same score.
         link_agreement: Spearman at least between a link and the ranker that its update began from.
-        early_agreement: The same where that was pretrained on fewer than `settled_races`: six new races move it a lot
-            (one of seven races to .82).
+        early_agreement: Instead of this and of `chance_agreement` where fewer than `settled_races` were learnt from:
+            six new races move such a ranker a lot (one of seven races to .82), its chances are as rough (two: .63).
         settled_races: Races of a pretraining from which on a link hardly moves (21 and 24 races: .97).
         champion_agreement: The same between a pretrained candidate and the champion.
         chance_agreement: The same between the order by chances and the order by scores (healthy: .97).
@@ -193,9 +193,10 @@ def _wrong_chances(trained: TrainedRanker, latest: pd.DataFrame, limits: Limits)
             if not _add_up(told):
                 return f"its chances of {weekend} at stage {stage} do not add up"
             agreement.append(spearman(scores[at], rankdata(told["expected_position"])))
-        if np.mean(agreement) < limits.chance_agreement:
+        limit = limits.chance_agreement if trained.n_races >= limits.settled_races else limits.early_agreement
+        if np.mean(agreement) < limit:
             return (f"its chances at stage {stage} contradict its scores: Spearman {np.mean(agreement):.3f} between "
-                    f"their orders (needs {limits.chance_agreement:g})")
+                    f"their orders (needs {limit:g})")
     return None
 
 

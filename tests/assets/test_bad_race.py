@@ -8,7 +8,7 @@ from f1_pipelines.resources.race_data import RaceData
 
 BAD, NEXT = "2026-australia", "2026-china"
 LOADED = ("race_calendar", "practice_results", "qualifying_results", "race_results", "ranking_features")
-WHOLE = (*LOADED, "ewc_ranker", "race_predictions", "ranking_evaluation")
+WHOLE = (*LOADED, "ewc_ranker", "promoted_ranker", "race_predictions", "ranking_evaluation")
 TAUGHT = {"ops": {"pretrained_ranker": {"config": {"seasons": [2025], "temperature": 3.4}}}}
 CHAIN = """SELECT u.weekend, u.kind, u.checkpoint, u.parent FROM ranking.updates u JOIN race.calendar USING (weekend)
            WHERE u.current AND u.model = 'champion' ORDER BY race_start, u.kind"""
@@ -39,7 +39,7 @@ def test_a_race_without_a_grid_stops_itself_and_not_the_season(resources, rows, 
     assert not own.asset_materializations_for_node("ranking_features")
 
     after = bad(*WHOLE, partition=NEXT)
-    assert after.success
+    assert after.success, rows("SELECT decision, reason FROM ranking.promotions")
     [(name, warning)] = failures(after).items()
     assert (name, warning.severity) == ("grid_has_no_sentinels", dg.AssetCheckSeverity.WARN)
     assert warning.description.startswith(f"in other weekends, which doesn't stop this run: {BAD}. ")

@@ -68,8 +68,9 @@ class Place:
     def load(self, races: pd.DataFrame) -> None:
         """Store these races with their outcome, for what reads its races from the warehouse."""
         features = races.assign(source="f1db", stage="grid", feature_version="1")
-        results = races.assign(version=1, grid_status="grid", status="finished", result_status="official",
-                               content_hash="x", source="f1db", fetched_at=NOW)
+        results = races.assign(version=1, finish_position=races["official_order"], grid_status="grid",
+                               status="finished", result_status="official", content_hash="x", source="f1db",
+                               fetched_at=NOW)
         with self.file.write("test") as connection:
             for table, frame in ((RANKING, features), (RESULTS, results)):
                 replace_slices(connection, table, frame.reindex(columns=table.column_names))
