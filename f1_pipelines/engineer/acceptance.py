@@ -57,11 +57,11 @@ def judge(engineer: Mapping[str, Any], episodes: pd.DataFrame, curve: pd.DataFra
     score = own["score"].to_numpy("float64", na_value=np.nan)
     if not np.isfinite(score).all():
         return Verdict(False, f"{int((~np.isfinite(score)).sum())} of its {len(own)} races have no finite score")
-    said = f"score {score.mean():.3f} over {len(own)} races"
+    summary = f"score {score.mean():.3f} over {len(own)} races"
     if own["fallbacks"].sum():
         return Verdict(False, f"a script called in its place {int(own['fallbacks'].sum())} times")
     if stage == "untrained":
-        return Verdict(True, f"{said}: the baseline")
+        return Verdict(True, f"{summary}: the baseline")
     unparsed = float(own["parse_failures"].sum() / own["laps_called"].sum())
     if unparsed > PARSE_FAILURES:
         return Verdict(False, f"{unparsed:.1%} of its outputs are no commands (at most {PARSE_FAILURES:.1%})")
@@ -69,7 +69,7 @@ def judge(engineer: Mapping[str, Any], episodes: pd.DataFrame, curve: pd.DataFra
         return Verdict(False, worse)
     if not _better_by_selection(curve):
         return Verdict(False, "no step of its practice beat the imitator on the validation races")
-    return Verdict(True, said)
+    return Verdict(True, summary)
 
 
 def _worse_than(own: pd.DataFrame, parent: pd.DataFrame) -> str | None:

@@ -48,12 +48,13 @@ def reliability(cars: pd.DataFrame) -> pd.DataFrame:
     """
     tables = []
     for event in LAST_PLACE:
-        said = _probabilities(cars, event).to_numpy()
+        probability = _probabilities(cars, event).to_numpy()
         # 0.3 as a share of draws may lie a hair below three tenths.
-        number = np.clip(np.floor(said * BINS + 1e-9).astype(int), 0, BINS - 1) + 1
-        rows = cars[["predictor", "protocol"]].assign(event=event, bin=number, said=said, did=happened(cars, event))
+        number = np.clip(np.floor(probability * BINS + 1e-9).astype(int), 0, BINS - 1) + 1
+        rows = cars[["predictor", "protocol"]].assign(event=event, bin=number, probability=probability,
+                                                      happened=happened(cars, event))
         tables.append(rows.groupby(["predictor", "protocol", "event", "bin"], as_index=False).agg(
-            n=("said", "size"), mean_probability=("said", "mean"), frequency=("did", "mean")))
+            n=("probability", "size"), mean_probability=("probability", "mean"), frequency=("happened", "mean")))
     table = pd.concat(tables, ignore_index=True)
     return table.assign(mean_probability=clip_rounding(table["mean_probability"], 0.0, 1.0))
 

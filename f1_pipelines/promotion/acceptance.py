@@ -189,10 +189,10 @@ def _wrong_chances(trained: TrainedRanker, latest: pd.DataFrame, limits: Limits)
             race = known.iloc[at]
             if not all(np.isfinite(part).all() for part in trained.places.of(race, scores[at])):
                 return f"its chances of {weekend} at stage {stage} are not finite"
-            told = chances(trained.places.drawn(race, scores[at], chance_of(weekend, stage)), race["constructor"])
-            if not _add_up(told):
+            table = chances(trained.places.drawn(race, scores[at], chance_of(weekend, stage)), race["constructor"])
+            if not _add_up(table):
                 return f"its chances of {weekend} at stage {stage} do not add up"
-            agreement.append(spearman(scores[at], rankdata(told["expected_position"])))
+            agreement.append(spearman(scores[at], rankdata(table["expected_position"])))
         limit = limits.chance_agreement if trained.n_races >= limits.settled_races else limits.early_agreement
         if np.mean(agreement) < limit:
             return (f"its chances at stage {stage} contradict its scores: Spearman {np.mean(agreement):.3f} between "
@@ -200,9 +200,9 @@ def _wrong_chances(trained: TrainedRanker, latest: pd.DataFrame, limits: Limits)
     return None
 
 
-def _add_up(told: pd.DataFrame) -> bool:
-    values = told[["p_win", "p_podium", "p_points"]].to_numpy()
-    sums = [min(places, len(told)) for places in (1, PODIUM, POINTS)]
+def _add_up(table: pd.DataFrame) -> bool:
+    values = table[["p_win", "p_podium", "p_points"]].to_numpy()
+    sums = [min(places, len(table)) for places in (1, PODIUM, POINTS)]
     return bool(np.isfinite(values).all() and (values >= 0).all() and (values <= 1).all()
                 and (np.diff(values, axis=1) >= 0).all() and np.allclose(values.sum(axis=0), sums, atol=1e-6))
 

@@ -70,7 +70,7 @@ def newest_candidate(connection: duckdb.DuckDBPyConnection, model: str) -> str |
     Returns:
         None where none is pretrained yet.
     """
-    found = connection.execute("""
+    newest = connection.execute("""
         WITH pretrained AS (
             SELECT checkpoint FROM ranking.checkpoints WHERE kind = 'pretrained' AND model = ?
             ORDER BY created_at DESC, rowid DESC LIMIT 1)
@@ -80,7 +80,7 @@ def newest_candidate(connection: duckdb.DuckDBPyConnection, model: str) -> str |
              WHERE u.current AND u.model = ? AND u.pretrained = pretrained.checkpoint
              ORDER BY c.race_start DESC, u.kind = 'ewc' DESC LIMIT 1), checkpoint)
         FROM pretrained""", [model, model]).fetchall()
-    return found[0][0] if found else None
+    return newest[0][0] if newest else None
 
 
 def store_checkpoints(connection: duckdb.DuckDBPyConnection, rows: pd.DataFrame) -> None:

@@ -120,9 +120,9 @@ def decide(connection: duckdb.DuckDBPyConnection, candidate: str, rows: pd.DataF
 
 
 def _trained_through(connection: duckdb.DuckDBPyConnection, candidate: str) -> str:
-    found = connection.execute("SELECT trained_through FROM ranking.checkpoints WHERE checkpoint = ?",
-                               [candidate]).fetchall()
-    return str(found[0][0]) if found else ""
+    stored = connection.execute("SELECT trained_through FROM ranking.checkpoints WHERE checkpoint = ?",
+                                [candidate]).fetchall()
+    return str(stored[0][0]) if stored else ""
 
 
 def _champion(connection: duckdb.DuckDBPyConnection, champion: str | None,
@@ -154,15 +154,15 @@ def _compared(scores: pd.DataFrame, rule: Rule) -> tuple[Literal["promoted", "ca
     numbers = {"n_races": races, **{f"{name}_spearman": float(mean[name]) for name in scores},
                "over_champion_low": low, "over_champion_high": high, "over_grid_low": grid_low,
                "over_grid_high": grid_high}
-    said = (f"Spearman {mean['candidate']:.3f} over {races} races, champion {mean['champion']:.3f}, grid "
-            f"{mean['grid']:.3f}")
+    summary = (f"Spearman {mean['candidate']:.3f} over {races} races, champion {mean['champion']:.3f}, grid "
+               f"{mean['grid']:.3f}")
     if races >= rule.interval_races and high < 0:
-        return "candidate", f"worse than the champion, by {-high:.3f} at least: {said}", numbers
+        return "candidate", f"worse than the champion, by {-high:.3f} at least: {summary}", numbers
     if races >= rule.enough_races and mean["candidate"] < mean["champion"] - rule.margin:
-        return "candidate", f"worse than the champion by more than {rule.margin:g}: {said}", numbers
+        return "candidate", f"worse than the champion by more than {rule.margin:g}: {summary}", numbers
     if races >= rule.enough_races and grid_high < 0:
-        return "candidate", f"worse than grid order, by {-grid_high:.3f} at least: {said}", numbers
-    return "promoted", said, numbers
+        return "candidate", f"worse than grid order, by {-grid_high:.3f} at least: {summary}", numbers
+    return "promoted", summary, numbers
 
 
 def _decided_against(connection: duckdb.DuckDBPyConnection, candidate: str, starts: pd.Series) -> str | None:
