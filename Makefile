@@ -69,6 +69,7 @@ bench: setup  ## Print the benchmark tables
 lint: setup  ## Check style and the Dagster definitions
 	$(BIN)/ruff check .
 	$(BIN)/dagster definitions validate
+	$(BIN)/dg check defs
 
 free-pools: setup  ## Free the pool slots that a killed run still holds
 	$(BIN)/f1 doctor --free-pools
