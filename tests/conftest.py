@@ -1,5 +1,6 @@
 """Fixtures that several folders use: the real data beside the project, and a source over it."""
 import os
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -19,9 +20,25 @@ NOW = datetime(2026, 8, 22, 6, 0, tzinfo=UTC)  # the morning after first practic
 def shared() -> Path:
     """Folder of real data; without it the test is skipped, in CI it fails."""
     if not (SHARED / "data").is_dir():
-        missing = pytest.fail if os.environ.get("F1_SHARED_REQUIRED") else pytest.skip
-        missing(f"needs the real data of F1_SHARED; there is none at {SHARED}")
+        _missing(SHARED)
     return SHARED
+
+
+@pytest.fixture(scope="session")
+def shared_data(shared: Path) -> Callable[[str], Path]:
+    """A folder of the real data by its name, with the same rule: `shared_data("f1db-csv")`."""
+    def folder_of(name: str) -> Path:
+        folder = shared / "data" / name
+        if not folder.is_dir():
+            _missing(folder)
+        return folder
+
+    return folder_of
+
+
+def _missing(folder: Path) -> None:
+    refuse = pytest.fail if os.environ.get("F1_SHARED_REQUIRED") else pytest.skip
+    refuse(f"needs the real data of F1_SHARED; there is none at {folder}")
 
 
 @pytest.fixture(scope="session")
@@ -35,8 +52,8 @@ def migrated(tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def f1db_folder(shared: Path) -> Path:
-    return shared / "data" / "f1db-csv"
+def f1db_folder(shared_data: Callable[[str], Path]) -> Path:
+    return shared_data("f1db-csv")
 
 
 @pytest.fixture(scope="session")

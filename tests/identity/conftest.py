@@ -2,37 +2,27 @@
 import base64
 import csv
 import json
-import os
-from pathlib import Path
 
 import pytest
 
-_SHARED = Path(os.environ.get("F1_SHARED") or Path(__file__).resolve().parents[2].parent / "shared")
-
 
 @pytest.fixture(scope="session")
-def f1db():
+def f1db(f1db_folder):
     """Reads a table of the f1db release: `f1db("races")`."""
-    folder = _SHARED / "data" / "f1db-csv"
-    if not folder.is_dir():
-        pytest.skip(f"no f1db release at {folder}; set F1_SHARED to the folder that holds data/f1db-csv")
-
     def read(table: str) -> list[dict[str, str]]:
-        with (folder / f"f1db-{table}.csv").open(encoding="utf-8", newline="") as file:
+        with (f1db_folder / f"f1db-{table}.csv").open(encoding="utf-8", newline="") as file:
             return list(csv.DictReader(file))
 
-    read.result_tables = sorted(path.stem.removeprefix("f1db-") for path in folder.glob("f1db-races-*-results.csv"))
+    read.result_tables = sorted(path.stem.removeprefix("f1db-")
+                                for path in f1db_folder.glob("f1db-races-*-results.csv"))
     return read
 
 
 @pytest.fixture(scope="session")
-def frozen_answers() -> dict[str, str]:
+def frozen_answers(shared_data) -> dict[str, str]:
     """Body by URL of the frozen answers that name sessions, drivers or constructors."""
-    folder = _SHARED / "data" / "fastf1-http"
-    if not folder.is_dir():
-        pytest.skip(f"no frozen answers at {folder}; set F1_SHARED to the folder that holds data/fastf1-http")
     bodies = {}
-    for path in folder.glob("*.json*"):
+    for path in shared_data("fastf1-http").glob("*.json*"):
         if path.suffix != ".gz":  # these are all timing data
             answer = json.loads(path.read_bytes())
             if any(part in answer["url"] for part in ("/ergast/", "schedule_", "DriverList")):

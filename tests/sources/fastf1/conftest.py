@@ -21,9 +21,8 @@ def source_at(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def replay_tool(shared):
-    if not (shared / "data" / "fastf1-http").is_dir():
-        pytest.skip("no recorded FastF1 answers: set F1_SHARED to the folder that holds data/fastf1-http")
+def replay_tool(shared, shared_data):
+    shared_data("fastf1-http")
     sys.path.insert(0, str(shared / "tools"))
     yield pytest.importorskip("fastf1_replay")
     sys.path.remove(str(shared / "tools"))
