@@ -123,6 +123,7 @@ def load_engineer(path: Path, device: str = "cpu", bf16: bool = False) -> Engine
         CheckpointError: See `read_checkpoint`; or its files are none that transformers can read.
     """
     import torch
+    from safetensors import SafetensorError
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     from f1_pipelines.engineer.engineer import Engineer
@@ -131,10 +132,12 @@ def load_engineer(path: Path, device: str = "cpu", bf16: bool = False) -> Engine
     meta = read_checkpoint(path).meta
     profile = profile_of(meta["profile"])
     try:
-        tokenizer = AutoTokenizer.from_pretrained(path, local_files_only=True)
-        model = AutoModelForCausalLM.from_pretrained(path, local_files_only=True,
+        # A checkpoint is data, whoever it comes from: no pickle, and no code that lies beside it.
+        data_only = {"local_files_only": True, "trust_remote_code": False}
+        tokenizer = AutoTokenizer.from_pretrained(path, **data_only)
+        model = AutoModelForCausalLM.from_pretrained(path, use_safetensors=True, **data_only,
                                                      dtype=torch.bfloat16 if bf16 else torch.float32)
-    except (OSError, ValueError, KeyError, RuntimeError) as problem:
+    except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as problem:
         raise CheckpointError(f"{path}: transformers can't read it ({str(problem).splitlines()[0][:200]}); train "
                               "again") from problem
     return Engineer(placed(model, device).eval(), Rendering(tokenizer, meta["system"]), profile.max_new_tokens,

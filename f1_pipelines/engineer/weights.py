@@ -92,8 +92,10 @@ def _pretrained(profile: Profile, folder: Path | str) -> tuple[PreTrainedModel, 
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     try:
-        tokenizer = AutoTokenizer.from_pretrained(folder, padding_side="left")
-        model = AutoModelForCausalLM.from_pretrained(folder, dtype="float32")
+        # Weights of others are data: no pickle, and no code that lies beside them.
+        tokenizer = AutoTokenizer.from_pretrained(folder, padding_side="left", trust_remote_code=False)
+        model = AutoModelForCausalLM.from_pretrained(folder, dtype="float32", use_safetensors=True,
+                                                     trust_remote_code=False)
     except (OSError, ValueError) as problem:
         why = str(problem).splitlines()[0][:160]
         if isinstance(folder, Path):

@@ -25,6 +25,7 @@ from typing import Any
 from uuid import uuid4
 
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor
 
@@ -154,7 +155,7 @@ def load_checkpoint(path: Path, feature_version: str = FEATURE_VERSION) -> Check
         return Checkpoint(meta["id"], path, meta, _rebuild(meta, weights))
     except CheckpointError as broken:
         raise CheckpointError(f"{path}: {broken}") from None
-    except (KeyError, TypeError, ValueError, RuntimeError) as odd:
+    except (KeyError, TypeError, ValueError, RuntimeError, SafetensorError) as odd:
         raise CheckpointError(f"{path}: does not fit the models of this code ({odd}); train again") from odd
 
 

@@ -1,5 +1,7 @@
 """Checkpoints and first weights: what is refused, and in which words."""
+import hashlib
 import json
+import os
 import shutil
 from dataclasses import replace
 
@@ -57,6 +59,36 @@ def test_damaged_or_foreign_checkpoints_are_refused(folder):
     (folder / "meta.json").unlink()
     with pytest.raises(CheckpointError, match="is not there"):
         load_engineer(folder)
+
+
+class RunsOnLoad:
+    """Makes a folder when it is unpickled."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def __reduce__(self):
+        return os.mkdir, (str(self.folder),)
+
+
+def test_weights_of_others_are_data_no_pickle_and_no_code_is_run(folder, tmp_path):
+    made = tmp_path / "made"
+    torch.save({"weights": RunsOnLoad(made)}, folder / "pytorch_model.bin")
+    shutil.copy(folder / "pytorch_model.bin", folder / "model.safetensors")
+    meta = json.loads((folder / "meta.json").read_text())
+    meta["weights_sha256"] = hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest()
+    (folder / "meta.json").write_text(json.dumps(meta))
+    with pytest.raises(CheckpointError, match="transformers can't read it .*; train again"):
+        load_engineer(folder)
+    (folder / "model.safetensors").unlink()
+    with pytest.raises(MissingWeights, match="no file named model.safetensors"):
+        first_model(profile_of("qwen3-0.6b"), [], 0, tmp_path, folder)
+    (folder / "theirs.py").write_text(f"import os\nos.mkdir({str(made)!r})\nConfig = Model = None\n")
+    (folder / "config.json").write_text(json.dumps({"model_type": "theirs", "auto_map": {
+        "AutoConfig": "theirs.Config", "AutoModelForCausalLM": "theirs.Model"}}))
+    with pytest.raises(MissingWeights, match="custom code"):
+        first_model(profile_of("qwen3-0.6b"), [], 0, tmp_path, folder)
+    assert not made.exists()
 
 
 def test_half_written_checkpoints_leave_nothing(toy_tokenizer, tmp_path, monkeypatch):

@@ -1,5 +1,8 @@
 """A checkpoint comes back as it was, or not at all and with a sentence that says why."""
+import hashlib
 import json
+import os
+import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -69,6 +72,26 @@ def test_a_checkpoint_that_can_not_be_used_says_why(stored, trained, harm, sente
     if sentence == "damaged":
         save_checkpoint(trained, stored.path.parent, kind="pretrained", data_version="data-1")
         load_checkpoint(stored.path)
+
+
+class RunsOnLoad:
+    """Makes a folder when it is unpickled."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def __reduce__(self):
+        return os.mkdir, (str(self.folder),)
+
+
+@pytest.mark.parametrize("harm", ["a pickle", "cut off"])
+def test_weights_that_are_no_safetensors_are_refused_and_nothing_runs(stored, tmp_path, harm):
+    file, made = stored.path / "model.safetensors", tmp_path / "made"
+    file.write_bytes(pickle.dumps(RunsOnLoad(made)) if harm == "a pickle" else file.read_bytes()[:-9])
+    rewrite(stored.path, weights_sha256=hashlib.sha256(file.read_bytes()).hexdigest())
+    with pytest.raises(CheckpointError, match="does not fit the models of this code .*; train again"):
+        load_checkpoint(stored.path)
+    assert not made.exists()
 
 
 def rewrite(path, **changes):
