@@ -79,4 +79,4 @@ free-pools: setup  ## Free the pool slots that a killed run still holds
 	$(BIN)/f1 doctor --free-pools
 
 clean:  ## Remove the environment and caches, never the warehouse
-	rm -rf $(VENV) .pytest_cache .ruff_cache build *.egg-info
+	rm -rf $(VENV) .pytest_cache .ruff_cache .coverage build *.egg-info
