@@ -95,6 +95,24 @@ def test_every_module_that_is_run_exists(page):
     assert [str(place) for place in places if not place.with_suffix(".py").exists() and not place.is_dir()] == []
 
 
+@pytest.mark.parametrize("page", [README, *PAGES], ids=id_of)
+def test_every_diagram_says_what_kind_it_is(page):
+    """Without its first line mermaid shows a diagram as text."""
+    text = page.read_text(encoding="utf-8")
+    assert [block[:40] for block in re.findall(r"```mermaid\n(.*?)```", text, re.S)
+            if not re.match(r"(graph|flowchart) (LR|TD)\n", block)] == []
+
+
+def test_the_asset_graph_is_the_one_that_dagster_has():
+    from f1_pipelines.definitions import defs
+
+    keys = {key.to_user_string() for key in defs.resolve_all_asset_keys()}
+    for page in (README, DOCS / "architecture.md"):
+        graph = next(block for block in re.findall(r"```mermaid\n(.*?)```", page.read_text(encoding="utf-8"), re.S)
+                     if "race_calendar" in block)
+        assert set(re.findall(r"\b[a-z]+(?:_[a-z]+)+\b", graph)) == keys
+
+
 def test_every_documentation_page_that_code_names_exists():
     wrong = [(id_of(path), name) for path in code_files()
              for name in DOCS_PATH.findall(path.read_text(encoding="utf-8")) if missing_target(name, PROJECT_ROOT)]
