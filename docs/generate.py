@@ -92,8 +92,8 @@ def tables_page() -> str:
     """Every table with its columns, every view."""
     text = [NOTE, "# Tables\n", """\
 The warehouse is one DuckDB file; `warehouse/README.md` and [data](data.md) say how to query, back up and restore it.
-Instants are UTC, units stand in the names, and a missing value is unknown, never zero. Rows are replaced slice by
-slice in one transaction: a new slice replaces the stored one.
+Instants are UTC, units stand in the names, and a missing value is unknown, never zero. Rows are replaced
+slice by slice in one transaction: a new slice replaces the stored one.
 """]
     for schema in SCHEMAS:
         text.append(f"## {schema}\n")
