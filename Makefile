@@ -24,7 +24,7 @@ export GOMP_SPINCOUNT = 0
 WORKERS ?= 2
 READY := $(VENV)/.ready
 
-.PHONY: help setup demo test coverage dev serve bench lint clean free-pools
+.PHONY: help setup demo test coverage dev serve bench docs lint clean free-pools
 
 help:  ## Show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -70,7 +70,10 @@ serve: setup  ## Open the pit wall on http://127.0.0.1:8000: pages, environment 
 bench: setup  ## Print the benchmark tables
 	$(BIN)/python -m benchmarks
 
-lint: setup  ## Check style and the Dagster definitions
+docs: setup  ## Build the documentation into site/; a broken link or page fails
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+lint: docs  ## Check style, the Dagster definitions and the documentation
 	$(BIN)/ruff check .
 	$(BIN)/dagster definitions validate
 	$(BIN)/dg check defs
@@ -79,4 +82,4 @@ free-pools: setup  ## Free the pool slots that a killed run still holds
 	$(BIN)/f1 doctor --free-pools
 
 clean:  ## Remove the environment and caches, never the warehouse
-	rm -rf $(VENV) .pytest_cache .ruff_cache .coverage build *.egg-info
+	rm -rf $(VENV) .pytest_cache .ruff_cache .coverage build site *.egg-info

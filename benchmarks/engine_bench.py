@@ -211,7 +211,7 @@ def race_figures(circuit: str, stops: int, count: int) -> dict[str, float]:
     return out
 
 
-PASSED = {  # physics 5, by the advantages below
+PASSED = {  # docs/physics.md#overtaking, by the advantages below
     "< .5 s": (.07, .13, .21, .29, .39, .53, .71, .86, .93),
     ".5-1 s": (.01, .02, .04, .08, .15, .22, .36, .57, .73),
     "1-1.5 s": (.00, .00, .00, .01, .02, .08, .16, .35, .72),

@@ -1,7 +1,7 @@
 """A real weekend as the simulator is told of it: `read_weekend(connection, "2026-monaco")`, of the published warehouse.
 
 Grid and distance are the weekend's own. Pace is the qualifying gap to the median car times .75, the best single guess
-of race pace (physics 10), else the practice gap, else the grid. Circuits have their fitted parameters where
+of race pace (docs/physics.md#replay), else the practice gap, else the grid. Circuits have their fitted parameters where
 `circuit_fits` has run. Whether it rained there only makes rain more or less likely.
 """
 from __future__ import annotations
@@ -24,7 +24,7 @@ from f1_pipelines.warehouse.database import WarehouseFile
 
 RACE_SHARE = 0.75  # of a qualifying gap that shows in the race
 GRID_GAP_PCT = 0.10  # a place on the grid, where nothing else is known of pace
-RAIN_AFTER_WET, RAIN_AFTER_DRY, RAIN_UNKNOWN = 0.6, 0.05, 0.11  # chances; physics 4: 18 of 165 races were wet
+RAIN_AFTER_WET, RAIN_AFTER_DRY, RAIN_UNKNOWN = 0.6, 0.05, 0.11  # docs/physics.md#rain: 18 of 165 races were wet
 LAST_NUMBERS = range(99, 0, -1)
 
 

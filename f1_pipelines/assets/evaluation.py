@@ -14,7 +14,7 @@ from f1_pipelines.tables import evaluation as tables
 from f1_pipelines.tables.race import CALENDAR
 from f1_pipelines.warehouse.replace import replace_slices
 
-# Of the champion in rolling_2019_2025, at most; that of points is told, and not met (docs/lab-notes.md).
+# Of the champion in rolling_2019_2025, at most; that of points is told, and not met (docs/lab-notes/probabilities.md).
 _MOST_ECE = 0.015
 _EARLY_RACES = 10  # of a season: over fewer a mean is luck
 _FOLLOWED = ("grid", "champion", "champion_ewc", "f1net_reference_ewc")  # in the plot of the season

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class LearnConfig(dg.Config):
-    """How to learn on after each race: `python -m benchmarks.continual` measures it, docs/lab-notes.md chooses."""
+    """How to learn after a race. `python -m benchmarks.continual` measures it: docs/lab-notes/continual-learning.md."""
 
     models: list[str] = Field(list(MODELS), min_length=1, description="Which pretrained models keep learning.")
     method: str = Field(DEFAULT.method, description=f"What keeps old knowledge: {', '.join(METHODS)}.")

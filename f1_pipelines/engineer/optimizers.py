@@ -1,4 +1,6 @@
-"""Muon for the matrices of a fresh model, AdamW for the rest: learns the same in a third of the time (lab notes).
+"""Muon for the matrices of a fresh model, AdamW for the rest: learns the same in a third of the time.
+
+Measured in docs/lab-notes/race-engineer.md.
 
 Muon orthogonalizes the update of each weight matrix (Jordan et al. 2024, https://kellerjordan.github.io/posts/muon/);
 torch has it, for matrices only. Embeddings and norms keep AdamW, as its authors advise.

@@ -1,7 +1,7 @@
 """Profiles: which language model is trained, and how. `F1_PROFILE` names one; changing it changes no code.
 
-Sizes and rates of `tiny` are measured here (docs/lab-notes.md); those of the others follow the libraries' authors and
-short trials, and say so in their model cards.
+Sizes and rates of `tiny` are measured (docs/lab-notes/race-engineer.md); those of the others follow the libraries'
+authors and short trials, and say so in their model cards.
 """
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class GrpoSettings:
     temperature: float = 1.0
     beta: float = 0.0  # weight of the KL to the SFT policy
     entropy: float = 0.0  # weight of a bonus for entropy
-    # Shaping, each measured on and off (lab notes); the environment's score alone is the default.
+    # Shaping, each measured on and off (docs/lab-notes/race-engineer.md); the environment's score alone is the default.
     agreement: float = 0.0  # added for the call that the expert would make
     two_compounds: float = 0.0  # added where the race ends with two dry compounds used and the rule asks for them
     easy_steps: int = 0  # first steps in the easiest family only, see `practice.EASIEST`

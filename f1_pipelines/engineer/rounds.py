@@ -1,7 +1,7 @@
 """A round of DAgger: the pupil drives, the expert says what he would have called in each lap.
 
 A pupil who only ever read the expert's races does not know what to do after a mistake of his own, and in his own races
-he agrees with the expert far less often than in the expert's (docs/lab-notes.md).
+he agrees with the expert far less often than in the expert's (docs/lab-notes/race-engineer.md).
 """
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ FEATURE_VERSION = "1"
 # What F1Net-V2 is described with; absolute lap times and all. Kept to compare against.
 REFERENCE_FEATURES = ("qualifying_time_s", "delta_to_pole_s", "practice_pace_s", "grid_position", "mean_last3_finish")
 
-# What measurement favours (facts page, 2019-2024): all of them places and gaps within the race.
+# What measurement favours (docs/lab-notes/ranker.md, 2019-2024): all of them places and gaps within the race.
 CORE_FEATURES = (
     "grid_place", "qualifying_place", "qualifying_gap_pct", "out_of_position_places",
     "practice_place", "practice_1_gap_pct", "practice_2_gap_pct", "practice_3_gap_pct",

@@ -1,7 +1,8 @@
 """Race pace known before lights out: what qualifying and earlier races say of each car's pace in the coming one.
 
 A Huber regression of race pace on the qualifying gap, the team's best gap, and the driver's and the team's running race
-pace, taught by earlier seasons only (physics 10). All of them in per cent of a lap, against the median of the field.
+pace, taught by earlier seasons only (docs/physics.md#replay). All of them in per cent of a lap, against the
+median of the field.
 """
 from __future__ import annotations
 
@@ -59,7 +60,7 @@ def with_form(rows: pd.DataFrame, pace: pd.DataFrame, earlier_seasons_only: bool
     Earlier races are those before this one, or with `earlier_seasons_only` those before its season.
 
     A race without a fitted pace (wet, few laps) leaves the form as it was. A driver without a race takes his team's, a
-    team without one three quarters of its qualifying gap (physics 10: the best single guess).
+    team without one three quarters of its qualifying gap (docs/physics.md#replay: the best single guess).
     """
     frame = rows.merge(pace, on=["weekend", "driver"], how="left")
     season = frame["weekend"].str[:4]

@@ -1,4 +1,7 @@
-"""Lap 1, retirements, and the noise of laps: what happens to cars by chance (physics 1, 6, 7)."""
+"""Lap 1, retirements, and the noise of laps: what happens to cars by chance.
+
+Measured in docs/physics.md#lap-time, #first-lap and #retirements.
+"""
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -12,7 +15,7 @@ from f1_pipelines.tables.race import NON_STARTERS
 
 CONTACT = ("accident", "collision", "spun", "damage", "undertray", "front wing")  # words of f1db and FastF1
 START_SE = 0.1  # places
-LOSS_SE = 1.0  # s: quartiles of physics 6
+LOSS_SE = 1.0  # s: quartiles of docs/physics.md#first-lap
 NOT_CONTACT = ("puncture damage",)
 
 
@@ -105,7 +108,7 @@ def fresh_gain_by_race(staged: pd.DataFrame, rest: pd.DataFrame) -> pd.DataFrame
 
 
 def noise_shape(rest: pd.DataFrame) -> dict[str, float]:
-    """Of the residuals: correlation from lap to lap, and shares of free-air laps that lose or gain (physics 1)."""
+    """Correlation of residuals from lap to lap, shares of free-air laps that lose or gain: docs/physics.md#lap-time."""
     following = rest.merge(rest.assign(lap=rest["lap"] + 1), on=[*CAR, "lap", "stint"], suffixes=("", "_before"))
     near = following[["residual_s", "residual_s_before"]].abs().max(axis=1) < 3.0
     free = rest.loc[rest["gap_s"] > 3.0, "residual_s"]

@@ -1,4 +1,4 @@
-"""How far off the lap model is on laps that it did not see (physics 1): by race, beside two simpler models.
+"""Errors of the lap model on held-out laps, by race, beside two simpler models (docs/physics.md#lap-time).
 
 Three tests: a random fifth of a race (all five in turn); its last quarter, fitted on the rest; and the whole of a later
 race from the races of earlier seasons alone, where only the level is that of the race: each driver's median residual,
@@ -17,7 +17,7 @@ from f1_pipelines.fits.races import TermPriors
 from f1_pipelines.fits.robust import huber_ridge
 
 FOLDS, LAST_QUARTER, FIRST_LAPS = 5, 0.75, 10
-GLOBAL_SLOPE = 0.03  # s per lap of age: the best single value for degradation without a trend (physics 1)
+GLOBAL_SLOPE = 0.03  # s per lap of age: best single slope without a trend (docs/physics.md#lap-time)
 INPUTS = "the race's other clean laps; tyres and gaps of all"
 LEVEL = "tyres and gaps of its laps, and each driver's median residual in the race; the rest is of earlier seasons"
 TEN = "tyres and gaps of its laps, and each driver's first ten clean laps; the rest is of earlier seasons"

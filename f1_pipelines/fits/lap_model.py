@@ -2,9 +2,9 @@
 
     lap_time_s = pace[driver] + trend (lap - half) + offset[compound] + slope[compound] wear + loss[gap < 1, 1-2, 2-3 s]
 
-(physics 1). `lap` and `wear` count as the engine's fuel and wear do (`fits.stage`): wear is 0 on a new set. Driver
-columns are free; the nine others have priors, wide ones by default, or what earlier races at the circuit say
-(`fits.shrink`).
+(docs/physics.md#lap-time). `lap` and `wear` count as the engine's fuel and wear do (`fits.stage`): wear is 0 on a new
+set. Driver columns are free; the nine others have priors, wide ones by default, or those of earlier races at the
+circuit (`fits.shrink`).
 """
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ from f1_pipelines.fits.stage import SLICKS
 
 TERMS = ("trend", "offset_soft", "offset_hard", "slope_soft", "slope_medium", "slope_hard",
          "traffic_1", "traffic_2", "traffic_3")
-# Medians over races of 2018-26 and half to twice their spread between races (physics 1).
+# Medians over races of 2018-26 and half to twice their spread between races (docs/physics.md#lap-time).
 WIDE_MEAN = np.array([-0.055, 0.0, 0.10, 0.05, 0.05, 0.04, 0.35, 0.17, 0.09])
 WIDE_SD = np.array([0.04, 0.40, 0.40, 0.08, 0.06, 0.05, 0.30, 0.20, 0.15])
-CARRY = 0.42  # AR(1) from lap to lap (physics 1): errors are sqrt((1 + c) / (1 - c)) times those of independent laps
+# AR(1) from lap to lap (docs/physics.md#lap-time): errors are sqrt((1 + c) / (1 - c)) times those of independent laps.
+CARRY = 0.42
 SE_FACTOR = float(np.sqrt((1 + CARRY) / (1 - CARRY)))
 FREE_GAP_S = 1.5  # behind this a lap is driven at the car's own pace, nearly
 LEAST_LAPS = 5  # clean laps below which a driver's pace is not called fitted

@@ -1,4 +1,4 @@
-"""Safety cars, virtual ones and red flags of real races: how often, how long, how slow, how bunched (physics 3)."""
+"""Safety cars, VSCs and red flags of real races: frequency, length, pace, bunching (docs/physics.md#safety-car)."""
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from f1_pipelines.sim.parameters import GREEN, RED, SC, STATUSES, VSC
 OUT_OF_QUEUE_S = 45.0  # further behind the leader than this when the lap begins: a lap is not enough to catch the queue
 CARS_OF_A_KIND = 5  # cars that share a lap and its luck: their ratios count as one
 LEAST_CARS = 6  # on the lead lap, to speak of a field
-RATIO_SD = 0.12  # between laps of a kind (quartiles of physics 3)
+RATIO_SD = 0.12  # between laps of a kind (quartiles of docs/physics.md#safety-car)
 RATIO_SANE = (0.95, 2.6)
 
 
@@ -40,7 +40,7 @@ def periods(statuses: Mapping[str, np.ndarray]) -> pd.DataFrame:
 
 
 def event_rates(found: pd.DataFrame, circuits: Mapping[str, str], kind: str, strength: float = 4.0) -> pd.DataFrame:
-    """Events per race by circuit, shrunk to the pooled rate as if that had been seen in four races more (physics 11).
+    """Events per race by circuit, shrunk to the pooled rate with the weight of four races (docs/physics.md#circuits).
 
     Args:
         found: Periods.
@@ -117,7 +117,8 @@ def spread_under_sc(staged: pd.DataFrame, found: pd.DataFrame) -> pd.DataFrame:
             next_lap = np.nan_to_num(laps.loc[laps["lap"] == lap + 1, "session_time_s"].min(), nan=np.inf)
             if not len(at_line):
                 continue
-            at_line = at_line[at_line < min(next_lap, at_line[0] + 110.0)]  # on the lead lap; physics 3 counts to 110 s
+            # On the lead lap, counted to 110 s as in docs/physics.md#safety-car.
+            at_line = at_line[at_line < min(next_lap, at_line[0] + 110.0)]
             if len(at_line) < LEAST_CARS:
                 continue
             which = k if k < event.laps else (-1 if k == event.laps else 99)

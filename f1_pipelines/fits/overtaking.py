@@ -1,9 +1,9 @@
-"""Who passes whom: pairs of cars at the line, the rule by era and circuit, and what following costs (physics 5).
+"""Passes between pairs of cars at the line: the rule by era and circuit, and the cost of following.
 
     P(pass in the lap) = logistic(intercept + per_advantage adv - per_gap gap + circuit), gap < 1.5 s
 
-`adv` is the difference of the two cars' fitted lap times in free air: it comes from the same race, a forecast's is
-noisier.
+Measured in docs/physics.md#overtaking. `adv` is the difference of the two cars' fitted lap times in free air: it comes
+from the same race, a forecast's is noisier.
 """
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from f1_pipelines.fits.stage import CAR
 
 FIT_GAP_S = 1.5
 ERAS = ((2018, 2021), (2022, 2025), (2026, 9999))  # rules of car design
-POOLED = np.array([-0.3, 2.4, -4.4])  # physics 5: intercept, per second of advantage, per second of gap
+POOLED = np.array([-0.3, 2.4, -4.4])  # docs/physics.md#overtaking: intercept, per s of advantage, of gap
 POOLED_SD = np.array([0.5, 1.0, 1.0])
-CIRCUIT_SD = 1.5  # of circuits in the logit: Monaco lies three below the others (physics 11: pass .02 to .70)
+CIRCUIT_SD = 1.5  # of circuits in the logit: Monaco is three below the others (docs/physics.md#circuits: .02 to .70)
 REACH_S = 3.0  # dirty air is linear in the gap up to here, as in the engine
 
 

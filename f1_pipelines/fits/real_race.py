@@ -11,7 +11,7 @@ from f1_pipelines.sim.parameters import COMPOUNDS, GREEN, MEDIUM, RED, SC, VSC
 CODE = {"SOFT": 0, "MEDIUM": 1, "HARD": 2, "INTERMEDIATE": 3, "WET": 4}
 assert COMPOUNDS == ("soft", "medium", "hard", "inter", "wet")
 SAW_FLAG = ("finished", "lapped", "disqualified")
-LEADERS = 3  # the track status of a lap is what most of the three leading cars saw (physics 3)
+LEADERS = 3  # the track status of a lap is what most of the three leading cars saw (docs/physics.md#safety-car)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from f1_pipelines.fits.replay import Replay
 from f1_pipelines.sim import CircuitParameters
 from f1_pipelines.sim.state import OUT_S
 
-NEAR_WINNER_S = 120.0  # gaps beyond are lapped cars' and say little (physics 10)
+NEAR_WINNER_S = 120.0  # gaps beyond are lapped cars' and say little (docs/physics.md#replay)
 
 
 def order_scores(predicted: np.ndarray, finish: np.ndarray) -> dict[str, float]:

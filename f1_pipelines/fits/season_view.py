@@ -20,9 +20,9 @@ DIRECT = {
     "sc_catch_ratio": "ratio_sc_catch", "first_lap_places": "first_lap_places", "first_lap_loss_s": "first_lap_loss"}
 RATIO_TO_GREEN = {"stop_loss_vsc_s": "stop_vsc", "stop_loss_vsc_ending_s": "stop_vsc_ending",
                   "stop_loss_sc_s": "stop_sc"}
-# Circuits hardly differ in these (physics 1: .03-.20 s; physics 6), and one strange race must not make one.
+# Circuits hardly differ in these (docs/physics.md#lap-time: .03-.20 s; #first-lap), so one strange race must not count.
 MOST_CIRCUIT_SD = {"offset_soft": 0.15, "offset_hard": 0.10, "first_lap_loss": 1.0}
-MOST_SEASON_SD = 0.03  # physics 9: 2026 against 2022-25 by circuit, .978 to 1.038
+MOST_SEASON_SD = 0.03  # docs/physics.md#rules-of-2026: 2026 against 2022-25 by circuit, .978 to 1.038
 SEASON_SD = 0.01  # of a season's pace against another's under the same rules, share of a lap
 
 Value = tuple[float, float]  # and its standard error

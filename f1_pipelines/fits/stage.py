@@ -1,6 +1,6 @@
 """`race.laps` made ready for fitting: plain floats, track status as flags, tyre age, gaps at the line, clean laps.
 
-What a clean lap is was settled in physics.md: status 1, the lap before free of SC, VSC and red, no pit in or out, not
+docs/physics.md#the-data defines a clean lap: status 1, the lap before free of SC, VSC and red, no pit in or out, not
 lap 1, timed, within 5 % of the driver's median in that race, not flagged inaccurate. Known faults need no special case:
 the archive flags or blanks them, and a lap without a compound or an age is never clean.
 """

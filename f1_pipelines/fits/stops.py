@@ -1,4 +1,4 @@
-"""What a stop costs: pit lane and standstill, in-lap and out-lap together, by track status (physics 2)."""
+"""What a stop costs: pit lane and standstill, in-lap and out-lap together, by track status (docs/physics.md#stops)."""
 from __future__ import annotations
 
 import numpy as np
@@ -11,9 +11,9 @@ KINDS = ("green", "vsc", "vsc_ending", "sc", "sc_later")
 CLEAN_LAPS = 4  # before and after a green stop
 WITHIN_S = 20.0  # non-stoppers this near are what a stop under a neutralisation is measured against
 SANE_S = (-15.0, 60.0)  # outside: a repair, a penalty served, a hole in the clock
-LEAST_SD_S = 1.4  # robust sd within a race (physics 2), for races with few stops
+LEAST_SD_S = 1.4  # robust sd within a race (docs/physics.md#stops), for races with few stops
 LEAST_GREEN_S = 10.0  # quicker than any pit lane: a hole in the clock
-SLOW_SD_S = 5.0  # of stops under VSC and SC: it depends on where the car was (quartiles of physics 2)
+SLOW_SD_S = 5.0  # of stops under VSC and SC: it depends on where the car was (quartiles of docs/physics.md#stops)
 SHARED_SD_S = 4.0  # and on where the leader was, which is the same for all cars of a race
 
 

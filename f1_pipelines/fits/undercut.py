@@ -1,4 +1,4 @@
-"""What stopping first is worth, from pairs of cars that both stop under green within three laps (physics 8)."""
+"""Gain of stopping first, from pairs that both stop under green within three laps (docs/physics.md#undercut)."""
 from __future__ import annotations
 
 import pandas as pd

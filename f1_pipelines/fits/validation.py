@@ -1,4 +1,4 @@
-"""Real dry races without a red flag, driven again: how good is the order, and what was it given? (physics 10)
+"""Replays of real dry races without a red flag: how good is the order, which inputs were real (docs/physics.md#replay).
 
 Every row of `sim.validation` says which inputs were real. A replay with fitted pace is a fit, not a forecast: one no
 better than `pace_rank` simulates nothing. `replay_half` is tested on what it has not seen, `replay_ex_ante` knows of

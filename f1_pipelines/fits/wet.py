@@ -1,4 +1,4 @@
-"""What rain costs: lap times on rain tyres against a dry lap of the same circuit (physics 4)."""
+"""What rain costs: lap times on rain tyres against a dry lap of the same circuit (docs/physics.md#rain)."""
 from __future__ import annotations
 
 from collections.abc import Mapping

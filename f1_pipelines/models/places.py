@@ -1,6 +1,6 @@
 """From a ranker's scores to probabilities of places: the inputs, the fit, and what is stored with a checkpoint.
 
-Notable choices, each measured in docs/lab-notes.md:
+Notable choices, each measured in docs/lab-notes/probabilities.md:
 - Six inputs of one car against its field. The score says who is ahead; its square, the starting place on three scales
   and the order by form say how much more that means at the front, where the probabilities are.
 - Weights of their own for each stage: a forecast from form alone knows less, and has to be less sure.

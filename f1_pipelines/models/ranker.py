@@ -1,6 +1,6 @@
 """Our ranker: a line through what is known of a car against its field, and a small net for what the line misses.
 
-Notable choices, each measured in docs/lab-notes.md:
+Notable choices, each measured in docs/lab-notes/ranker.md:
 - Every input is taken within its race (`in_race`): seconds and per cents tell circuits apart, not cars. Nothing is
   learnt about the scale of an input, so nothing can go stale at serving.
 - No driver or team embeddings: they help on random splits and hurt on the season to come.

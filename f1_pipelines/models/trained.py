@@ -18,7 +18,8 @@ from f1_pipelines.models.vocabulary import Vocabulary
 # Best laps of practice have long tails (rain, no clear lap): their order says more than the gap.
 AS_PLACES = ("practice_1_gap_pct", "practice_2_gap_pct", "practice_3_gap_pct")
 # What stands for an input that nobody in a race has yet: until the grid is known the order of qualifying, until then
-# how far off pole each driver usually is. Left unknown they cost .008 and .003 to .007 Spearman (docs/lab-notes.md).
+# how far off pole each driver usually is. Left unknown they cost .008 and .003 to .007 Spearman
+# (docs/lab-notes/probabilities.md).
 STAND_INS = {"grid_place": "qualifying_place", "qualifying_gap_pct": "driver_qualifying_gap_form_pct"}
 
 

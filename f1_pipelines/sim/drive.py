@@ -47,7 +47,7 @@ MODE_EFFECTS = {
     FUEL_SAVE: DriveEffect(pace_s=0.45, wear=0.92, fuel=0.88, temp_c=-5.0, accident=0.9),
     TYRE_SAVE: DriveEffect(pace_s=0.50, wear=0.60, fuel=0.97, temp_c=-6.0, accident=0.8),
     DEFEND: DriveEffect(pace_s=0.19, wear=1.08, fuel=1.01, temp_c=2.0, defence_s=0.45, accident=1.2),
-}  # the defender's .19 s is measured: physics 5
+}  # the defender's .19 s is measured: docs/physics.md#overtaking
 TEMP_EFFECTS = {
     TEMP_NORMAL: DriveEffect(),
     TEMP_WARM: DriveEffect(pace_s=0.06, wear=1.05, fuel=1.01, temp_c=10.0),

@@ -17,10 +17,10 @@ from f1_pipelines.sim.parameters import CircuitParameters
 _TABLE = Path(__file__).parent / "data" / "circuit_priors.csv"
 RACE_FUEL_KG = 101.0  # burnt over a Grand Prix; 110 kg is the most that may be
 REFERENCE_AGE_LAPS = 10  # the median clean lap of the table was driven on tyres of about this age
-RATIO_2026 = 1.015  # physics 9: lap times of 2026 against 2022-25 on the same circuits
-POOLED_P_SC, POOLED_P_VSC = 0.57, 0.36  # physics 11: value of circuits without a race
+RATIO_2026 = 1.015  # docs/physics.md#rules-of-2026: lap times of 2026 against 2022-25 on the same circuits
+POOLED_P_SC, POOLED_P_VSC = 0.57, 0.36  # docs/physics.md#circuits: value of circuits without a race
 _CLIFF_OVER_P90 = 1.1  # teams stop before the cliff: put it 10 % after 90 % of the stops
-_STOP_AGE_P90 = (0.44, 0.52, 0.62)  # physics 1: laps on a set at a green stop, share of the distance
+_STOP_AGE_P90 = (0.44, 0.52, 0.62)  # docs/physics.md#lap-time: laps on a set at a green stop, share of the distance
 
 
 @cache
@@ -68,7 +68,7 @@ def circuit_prior(circuit: str, season: int = 2025) -> CircuitParameters:
 
 
 def _era(season: int) -> dict[str, float]:
-    """What the rules of 2026 changed: physics 5 (overtaking) and 7 (retirements), 3 (VSC for stopped cars)."""
+    """What the 2026 rules changed: docs/physics.md#overtaking, #retirements, #safety-car (VSC for stopped cars)."""
     if season < 2026:
         return {}
     return {"pass_intercept": -0.52, "pass_per_advantage": 1.46, "pass_per_gap": 3.39,

@@ -1,8 +1,8 @@
 """Green, VSC, safety car, red: which comes when, and how long it stays.
 
 A status covers whole laps. It is either given for every lap (scenarios, replays) or drawn: a background rate and,
-lap by lap, the retirements that bring one out (physics 3: an accident brings SC .34, VSC .04, red .03 within two
-laps, another stop SC .07, VSC .15).
+lap by lap, the retirements that bring one out (docs/physics.md#safety-car: an accident brings SC .34, VSC .04, red .03
+within two laps, another stop SC .07, VSC .15).
 """
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ AFTER_ACCIDENT = {SC: 0.34, VSC: 0.04, RED: 0.03}
 AFTER_OTHER = {SC: 0.07, VSC: 0.15, RED: 0.0}
 # Share of the events that no retirement of ours brings: measured rate less 20 cars at .055 + .055 + .018 retirements.
 BACKGROUND = {SC: 0.42, VSC: 0.62, RED: 0.70}
-BACKGROUND_FIRST_LAP = {SC: 0.08, VSC: 0.01, RED: 0.02}  # per race; physics 3: 27 % of SC start in lap 1, 5 % of VSC
-# Laps of a period, physics 3: SC 2 / 4 / 7 and VSC 1 / 2 / 3 at 10 / 50 / 90 %. Cumulated chance of 1, 2, 3 ... laps.
+# Per race; docs/physics.md#safety-car: 27 % of SC start in lap 1, 5 % of VSC.
+BACKGROUND_FIRST_LAP = {SC: 0.08, VSC: 0.01, RED: 0.02}
+# Laps of a period, docs/physics.md#safety-car: SC 2 / 4 / 7 and VSC 1 / 2 / 3 at 10 / 50 / 90 %. Cumulated chance of
+# 1, 2, 3 ... laps.
 SC_LAPS = np.cumsum([0.05, 0.14, 0.20, 0.20, 0.15, 0.12, 0.08, 0.04])
 VSC_LAPS = np.cumsum([0.35, 0.40, 0.20])
 

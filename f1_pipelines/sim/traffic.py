@@ -4,10 +4,10 @@ Cars are taken by place. Car k gets by car j ahead when its advantage exceeds wh
 
     free_j - free_k  >  needed_k + ratio * (t_k - t_j),
 
-which is the logistic rule of physics 5 with its coin already thrown (`needed_k`). With v = ratio * t + free this reads
-v_k + needed_k < v_j: one number per attacker against one per defender, so a whole field is settled by a running
-maximum (a car held up defends with the pace of the train it sits in) and one sort, and a car on the right tyre may
-pass several others in a lap. Whoever then arrives too early waits behind the car in front.
+which is the logistic rule of docs/physics.md#overtaking with its coin already thrown (`needed_k`). With
+v = ratio * t + free this reads v_k + needed_k < v_j: one number per attacker against one per defender, so a whole field
+is settled by a running maximum (a car held up defends with the pace of the train it sits in) and one sort, and a car on
+the right tyre may pass several others in a lap. Whoever then arrives too early waits behind the car in front.
 """
 from __future__ import annotations
 

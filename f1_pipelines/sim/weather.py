@@ -1,8 +1,8 @@
 """Rain, the water on the track, and what each tyre makes of it.
 
 Wetness runs from 0 (dry) to 1 (standing water). It moves towards the intensity of the rain quickly and dries slowly
-as cars draw a line. Each compound's lap ratio to a dry lap is a curve of wetness, set to the crossovers of physics 4:
-slicks and intermediates meet at 1.115 (wetness .25), intermediates and full wets at 1.27 (.80).
+as cars draw a line. Each compound's lap ratio to a dry lap is a curve of wetness, set to the crossovers of
+docs/physics.md#rain: slicks and intermediates meet at 1.115 (wetness .25), intermediates and full wets at 1.27 (.80).
 """
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ import numpy as np
 from f1_pipelines.sim.noise import EPISODE, EVENT, uniforms
 
 SOAK_PER_LAP = 0.5  # share of the way to the rain's intensity in a lap; assumption
-DRY_PER_LAP = 0.18  # physics 4: slicks run at 1.10, 1.07, 1.05, 1.03 in laps 1, 2, 3, 5 after the field's switch
+# docs/physics.md#rain: slicks run at 1.10, 1.07, 1.05, 1.03 in laps 1, 2, 3, 5 after the field's switch.
+DRY_PER_LAP = 0.18
 SLICK_INTER_CROSSOVER, INTER_WET_CROSSOVER = 0.25, 0.80  # wetness
 DAMP = 0.10  # above this the race counts as wet and laps scatter more
-WET_SCATTER = 1.45  # physics 4: .53-.56 s against .36-.39
+WET_SCATTER = 1.45  # docs/physics.md#rain: .53-.56 s against .36-.39
 
 
 def wetness_by_lap(rain: np.ndarray, start: np.ndarray) -> np.ndarray:
@@ -36,7 +37,7 @@ def wetness_by_lap(rain: np.ndarray, start: np.ndarray) -> np.ndarray:
 
 
 def lap_ratio(wetness: np.ndarray) -> np.ndarray:
-    """Lap time over a dry lap by compound, (..., 5). Physics 4: intermediates 1.11-1.16 as a rule, full wets 1.21-1.28.
+    """Lap time over a dry lap by compound, (..., 5): inters 1.11-1.16, full wets 1.21-1.28 (docs/physics.md#rain).
 
     >>> [round(float(r), 2) for r in lap_ratio(np.array(0.5))]
     [1.31, 1.31, 1.31, 1.15, 1.24]

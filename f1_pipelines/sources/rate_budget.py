@@ -28,7 +28,7 @@ class Limit:
         return host == self.host or host.endswith("." + self.host) or not self.host
 
 
-# What FastF1 itself keeps per process; jolpica-f1 announces lower ones (docs/rate_limits.md there).
+# What FastF1 itself keeps per process; jolpica-f1 announces lower ones (see the rate limits in its documentation).
 DEFAULT_LIMITS = (Limit("", 500), Limit("jolpi.ca", 200))
 
 

@@ -90,9 +90,10 @@ def _passed(warehouse: Warehouse, job: Job, trained: Trained) -> set[str]:
            "training_seed": job.seed, "n_turns": trained.n_turns, "n_parameters": trained.n_parameters,
            "settings": json.dumps(trained.settings), "env_version": ENV_VERSION, "prompt_version": PROMPT_VERSION,
            "scenes_version": "x", "device": "cpu", "seconds": trained.seconds, "path": trained.checkpoint,
-           "promoted": True, "made_at": datetime(2026, 11, 29, tzinfo=UTC)}
+           "made_at": datetime(2026, 11, 29, tzinfo=UTC)}
     with warehouse.write("engineers") as connection:
-        _keep(connection, job, pd.DataFrame([row]).reindex(columns=ENGINEERS.column_names), trained)
+        columns = [name for name in ENGINEERS.column_names if not name.startswith("promot")]
+        _keep(connection, job, pd.DataFrame([row]).reindex(columns=columns), trained)
     keys = {next(iter(check.check_keys)): check for check in engineer_checks}
     return {key.name for key, check in keys.items()
             if key.asset_key.to_user_string() == "grpo_engineer" and check(warehouse).passed}

@@ -123,12 +123,13 @@ def test_real_passes(real):
     assert coef[1] == pytest.approx(2.7, abs=0.5) and coef[2] < -3 and rule.auc > 0.9
     assert min(rule.circuit, key=lambda name: rule.circuit[name][0]) == "monaco"
     per_race = real.evidence.pairs.query("gap_s < 2").groupby("weekend")["passed"].sum()
-    assert 22 < per_race.mean() < 42  # physics 5: 27-35 a race
+    assert 22 < per_race.mean() < 42  # docs/physics.md#overtaking: 27-35 a race
 
 
 def test_real_starts_and_retirements(real):
     starts = incidents.first_laps(real.evidence.staged, real.results)
-    assert incidents.places_by_race(starts)["value"].mean() == pytest.approx(1.7, abs=0.2)  # physics 6: 1.78
+    # docs/physics.md#first-lap: 1.78
+    assert incidents.places_by_race(starts)["value"].mean() == pytest.approx(1.7, abs=0.2)
     assert incidents.first_lap_loss_by_race(real.evidence.staged, starts)["value"].median() == pytest.approx(2.2, abs=1)
     by_season = real.evidence.retirements.assign(season=lambda rows: rows["weekend"].str[:4]).groupby("season")[
         ["accident", "mechanical"]].mean()

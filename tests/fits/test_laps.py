@@ -111,12 +111,12 @@ def test_shrinkage_recovers_levels_and_pulls_the_noisy_ones_in(made_up_laps, tru
 
 def test_real_races_wear_burn_and_follow_as_they_did(real):
     terms = real.evidence.by_race.set_index("quantity")["value"]
-    assert terms["trend"].median() == pytest.approx(-0.057, abs=0.006)  # physics 1, 2022-25
+    assert terms["trend"].median() == pytest.approx(-0.057, abs=0.006)  # docs/physics.md#lap-time, 2022-25
     assert (terms["trend"] < 0).mean() > 0.97
     assert terms["slope_medium"].median() == pytest.approx(0.067, abs=0.02)
     assert terms["slope_hard"].median() == pytest.approx(0.045, abs=0.012)
     assert 0.28 < terms["scatter"].median() < 0.36  # in free air; .36 s of all laps
-    assert terms["dirty_air"].median() == pytest.approx(0.34, abs=0.08)  # physics 5: .26 s at < 1 s
+    assert terms["dirty_air"].median() == pytest.approx(0.34, abs=0.08)  # docs/physics.md#overtaking: .26 s at < 1 s
 
 
 def test_laps_not_fitted_are_predicted_as_well_as_asked(real):

@@ -140,7 +140,7 @@ def test_a_forecast_is_about_as_good_as_measured(real):
     guess = forecasts(real, paces.reset_index(), 2024)
     both = pd.DataFrame({"guess": guess, "pace": paces}).dropna()
     spearman = both.groupby("weekend").apply(lambda race: race["guess"].corr(race["pace"], "spearman"))
-    assert spearman.mean() > 0.82  # physics 10: .87 over all seasons
+    assert spearman.mean() > 0.82  # docs/physics.md#replay: .87 over all seasons
     assert len(FEATURES) == 4
     with pytest.raises(ValueError, match="2022: fewer than"):
         forecasts(real, paces.reset_index(), 2022)

@@ -5,7 +5,7 @@ Notable choices:
   number and say nothing.
 - Of the training objective, without its prior, in evaluation mode: no dropout, no ids dropped to the rookie.
 - The objective is a mean over the pairs of a race (a KL over its list, for F1Net), so the numbers are small, 1e-7 to
-  1e-3, and the penalty's lambda has to be large: see docs/lab-notes.md.
+  1e-3, and the penalty's lambda has to be large: see docs/lab-notes/continual-learning.md.
 """
 from __future__ import annotations
 

@@ -61,5 +61,5 @@ class UpdateConfig:
 DOCUMENTED = UpdateConfig()
 # At this lambda EWC is Bayes' rule (`benchmarks.continual.bayes`): the loss curves 137 times as much as the Fisher
 # says, and 92 races of pretraining stand against 6 new ones. A step an epoch from the pretrained weights was the best
-# of what was tried at it on 2022-2025: docs/lab-notes.md.
+# of what was tried at it on 2022-2025: docs/lab-notes/continual-learning.md.
 DEFAULT = UpdateConfig(penalty=2e3, races_per_step=6, restart=True)

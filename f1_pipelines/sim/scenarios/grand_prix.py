@@ -25,7 +25,7 @@ from f1_pipelines.sim.scenarios.scenario import (
 )
 
 SPLIT = "grand_prix"  # of no split: weekends are never part of what sprints are trained or measured on
-FORM_PCT = 0.20  # sd of a driver's form of the day, % of a lap; physics 1: .31 from race to race, plans told apart
+FORM_PCT = 0.20  # sd of a driver's form of the day, % of a lap; docs/physics.md#lap-time: .31 a race, plans included
 FUEL_LAPS = (-1.2, 0.6)  # in our tank beyond the distance, at race pace under green
 LEAST_CARS, LEAST_LAPS = 6, 20
 STOPS = 3  # an opponent plans at most

@@ -20,8 +20,9 @@ RADAR_LAPS = 3  # whoever asks sees for certain whether rain begins in the comin
 PEAK_ERROR, LENGTH_ERROR = 0.10, 1  # uniform +- intensity, +- laps
 PEAKS = (0.38, 0.55, 0.70, 0.90)  # light, moderate, steady, heavy
 SC_LENGTH, VSC_LENGTH = (2, 4), (2, 3)  # laps of a sprint, evenly
-FULL_SC_LENGTH, FULL_VSC_LENGTH = (3, 6), (1, 3)  # of a Grand Prix; physics 3: 2 / 4 / 7 and 1 / 2 / 3 laps
-SC_AT_THE_START = 0.24  # physics 3: share of the safety cars that come out in lap 1, and slow lap 2
+# Laps, of a Grand Prix; docs/physics.md#safety-car: 2 / 4 / 7 and 1 / 2 / 3 laps.
+FULL_SC_LENGTH, FULL_VSC_LENGTH = (3, 6), (1, 3)
+SC_AT_THE_START = 0.24  # docs/physics.md#safety-car: share of the safety cars that come out in lap 1, and slow lap 2
 
 
 @dataclass(frozen=True)

@@ -192,7 +192,8 @@ def make_scenario(family: str, seed: int, split: str | None = None, circuit: str
 def _draw(kind: Family, seed: int, split: str, base: CircuitParameters, dice: Dice,
           field: Field) -> Scenario:
     laps = dice.whole(*kind.laps)
-    soft, hard = min(-0.35 + dice.bell(0.22), 0.0), 0.22 + dice.bell(0.15)  # physics 1: race sd .3 s around less
+    # docs/physics.md#lap-time: race sd .3 s, around smaller offsets than these.
+    soft, hard = min(-0.35 + dice.bell(0.22), 0.0), 0.22 + dice.bell(0.15)
     base = replace(base, compound_offset_s=(round(soft, 2), 0.0, round(hard, 2), 0.0, 0.0))
     wear = round(base.cliff_laps[MEDIUM] / (dice.uniform(*kind.medium_lasts) * laps), 1)
     wear = max(wear, 1.0)

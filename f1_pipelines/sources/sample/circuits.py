@@ -12,9 +12,9 @@ from f1_pipelines.identity.weekend import Weekend
 from f1_pipelines.sim import CircuitParameters, circuit_prior
 from f1_pipelines.sources.sample.draws import normal, one, scale
 
-# Physics 11 between seasons of a circuit: pace .4 %, stops about 1 s, slopes a quarter of their value.
+# docs/physics.md#circuits between seasons of a circuit: pace .4 %, stops about 1 s, slopes a quarter of their value.
 PACE_SD_PCT, STOP_SD_S, SLOPE_SPREAD, PASS_SD = 0.35, 0.8, 1.35, 0.25
-# Chance that it rains in a session. 18 of 166 races were wet (physics 4); assumption by climate.
+# Chance that it rains in a session. 18 of 166 races were wet (docs/physics.md#rain); assumption by climate.
 RAIN_USUAL, RAIN_OFTEN, RAIN_SELDOM = 0.13, 0.26, 0.02
 _RAINY = frozenset({"spa-francorchamps", "silverstone", "interlagos", "montreal", "suzuka", "sepang", "spielberg",
                     "zandvoort"})

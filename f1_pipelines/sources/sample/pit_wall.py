@@ -11,7 +11,7 @@ from f1_pipelines.sim import Calls, Race, RaceState
 from f1_pipelines.sim.parameters import HARD, INTER, MEDIUM, RED, SC, SOFT, VSC, WET
 from f1_pipelines.sim.weather import DAMP, INTER_WET_CROSSOVER, SLICK_INTER_CROSSOVER
 
-# Physics 3: share of cars that stop, by laps on the set: 0-4, 5-8, 9-12, 13-16, more.
+# docs/physics.md#safety-car: share of cars that stop, by laps on the set: 0-4, 5-8, 9-12, 13-16, more.
 STOP_UNDER_SC = np.array([0.10, 0.43, 0.52, 0.66, 0.70])
 STOP_UNDER_VSC = np.array([0.01, 0.02, 0.19, 0.11, 0.20])
 LATER_UNDER_SC = 0.25  # x in the second lap of a period, 0 after it: the queue has formed
@@ -19,7 +19,7 @@ WORN, STILL_GOOD = 0.93, 0.45  # shares of the usual cliff: no further; too earl
 INTER_TO_WET, WET_TO_INTER, INTER_TO_SLICK = INTER_WET_CROSSOVER + 0.02, INTER_WET_CROSSOVER - 0.08, \
     SLICK_INTER_CROSSOVER - 0.04  # wetness at which the crossing pays for the stop
 FEEL = 0.07  # wetness by which teams differ in their reading of the track
-PROMPT = 0.6  # share that answer the weather in the lap it asks for (physics 4: 80 % of a field within 2-5 laps)
+PROMPT = 0.6  # share that reacts to the weather at once (docs/physics.md#rain: 80 % of a field within 2-5 laps)
 _RAIN_TYRES = (1 << INTER) | (1 << WET)
 
 

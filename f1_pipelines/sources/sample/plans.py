@@ -18,7 +18,7 @@ MAX_STOPS = max(map(len, CANDIDATES)) - 1
 CLIFF_SHARE = 0.90  # of the usual cliff that a plan asks of a set
 START_COST_S = {SOFT: -1.0, MEDIUM: 0.0, HARD: 3.0}  # a softer tyre gets off the line better; assumption
 OPINION_SD_S = 5.0  # teams judge plans differently by about this much
-STOP_LAP_SD = 0.045  # of the distance: physics 1, spread of stop laps
+STOP_LAP_SD = 0.045  # of the distance: docs/physics.md#lap-time, spread of stop laps
 EARLIEST, LATEST = 5, 4  # no planned stop before that lap or in the last laps
 
 

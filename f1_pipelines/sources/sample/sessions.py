@@ -19,7 +19,7 @@ from f1_pipelines.sources.sample.strengths import pace
 
 FINAL_CARS = 10  # the last segment is for ten in any field
 QUALIFYING_RATIO = 0.925  # median car's lap over its race lap on new tyres: no fuel, full power
-WET_RATIO = 1.13  # physics 4: intermediates
+WET_RATIO = 1.13  # docs/physics.md#rain: intermediates
 EVOLUTION = (1.0, 0.9975, 0.9955)  # rubber goes down from segment to segment
 # Best lap of a practice over that of a perfect qualifying.
 PRACTICE_RATIO = {"practice_1": 1.014, "practice_2": 1.006, "practice_3": 1.003}

@@ -20,7 +20,7 @@ from f1_pipelines.identity.weekend import Weekend
 from f1_pipelines.sources.sample.draws import normal, scale
 
 FIRST_SEASON, NEW_RULES = 2022, 2026
-# Physics 1: spread of pace in a race .64 s until 2025, 1.30 s in 2026; half-gap of team mates .20 % of a lap.
+# docs/physics.md#lap-time: spread of pace in a race .64 s until 2025, 1.30 s in 2026; team mates half a gap of .20 %.
 CAR_SD_PCT, CAR_SD_2026_PCT = 0.45, 0.75
 KEPT, KEPT_2026 = 0.80, 0.30  # correlation of a team's level with that of the season before
 LEAD_MOST = 1.5  # sd of the teams; a team further ahead would win every race of a season
@@ -28,10 +28,10 @@ NEWCOMER = 1.3  # sd behind the mean in which a team without a past begins
 DRIVER_SD_PCT, DRIVER_SEASON_SD_PCT = 0.20, 0.07
 TRACK_KIND_SD_PCT, DRIVER_TRACK_SD_PCT = 0.10, 0.05
 DRIFT_SD_PCT, DRIFT_DAYS = 0.07, 14  # one step of development; a season has about twenty
-# Physics 1: a driver's race-to-race form is .31 % about his median; part of it is the weekend's, part the race's.
+# docs/physics.md#lap-time: a driver's race-to-race form varies by .31 %, partly by weekend and partly by race.
 TEAM_WEEKEND_SD_PCT, DRIVER_WEEKEND_SD_PCT = 0.10, 0.09
 RACE_SD_PCT, QUALIFYING_SD_PCT = 0.09, 0.16
-QUALIFYING_SPREAD = 1.2  # physics 10: race pace is about .75-.85 of the gap in qualifying
+QUALIFYING_SPREAD = 1.2  # docs/physics.md#replay: race pace is about .75-.85 of the gap in qualifying
 
 
 @dataclass(frozen=True)
