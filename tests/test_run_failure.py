@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 import pytest
 
-from f1_pipelines import demo
+from f1_pipelines import demo_runs
 from f1_pipelines.run_failure import reasons
 from f1_pipelines.settings import PROJECT_ROOT
 
@@ -69,10 +69,10 @@ def toy(tmp_path: Path, monkeypatch, capfd):
 
     def materialize(selection: str, module: str = "f1_toy_definitions", weekends: str | None = None,
                     **sizes) -> tuple[str, str, str]:
-        monkeypatch.setattr(demo, "DEFINITIONS", module)
+        monkeypatch.setattr(demo_runs, "DEFINITIONS", module)
         error = ""
         try:
-            demo.materialize(selection, weekends, sizes)
+            demo_runs.materialize(selection, weekends, sizes)
         except click.ClickException as failed:
             error = failed.message
         shown = capfd.readouterr()
