@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 MESSAGE_EVERY_S = 30.0  # between two messages of running assets where they can't be written over
+_STARTING = "starting Dagster"
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,7 @@ class Progress:
     def begin(self, run: Hashable, n_assets: int) -> None:
         """A process starts; it takes seconds until its first step."""
         with self._lock:
-            self._set(run, "", _Running("starting Dagster", time.monotonic(),
+            self._set(run, "", _Running(_STARTING, time.monotonic(),
                                         f"{n_assets} assets" if n_assets > 1 else "1 asset"))
 
     def end(self, run: Hashable) -> None:
@@ -146,10 +147,10 @@ class Progress:
         rows = Table.grid(padding=(0, 1), expand=True)
         rows.add_column(width=len(self._count()), justify="right", no_wrap=True)
         rows.add_column(width=5, justify="right", no_wrap=True)
-        rows.add_column(width=max(self._width, len("starting Dagster")) + 1, no_wrap=True)
+        rows.add_column(width=max(self._width, len(_STARTING)) + 1, no_wrap=True)
         rows.add_column(ratio=1, no_wrap=True, overflow="ellipsis")
         for line in self._running.values():
-            rows.add_row(self._spinner, clock(now - line.since), line.name, line.message)
+            rows.add_row(self._spinner, clock(now - line.since), f" {line.name}", line.message)
         bar = ProgressBar(total=total, completed=self.done, width=40)
         rows.add_row(self._count(), clock(now - self._start), "", bar)
         return rows

@@ -21,6 +21,7 @@ from f1_pipelines.settings import PROJECT_ROOT
 
 DEFINITIONS = "f1_pipelines.definitions"
 POLL_S = 0.5
+_ATTEMPTS = 4  # to read the event log, before Dagster's own lines are shown instead
 _UNREADABLE: Final = "unreadable"
 Sizes = dict[str, dict[str, Any]]
 
@@ -73,7 +74,7 @@ def _follow(process: subprocess.Popen[bytes], log: Path, home: Path, assets: lis
         while process.poll() is None:
             view.update()
             time.sleep(POLL_S)
-        view.update()  # what came since the last look
+        view.update(last=True)  # what came since the last look
 
 
 class _View:
@@ -85,10 +86,10 @@ class _View:
         self._progress, self._opened = progress, opened
         self._rest, self._run_id = b"", ""
         self._events: RunEvents | Literal["unreadable"] | None = None
-        self._show_output = progress.verbose
+        self._show_output, self._attempts = progress.verbose, 0
 
-    def update(self) -> None:
-        """Show what is new."""
+    def update(self, last: bool = False) -> None:
+        """Show what is new; `last` when nothing more will come."""
         *lines, self._rest = (self._rest + self._output.read()).split(b"\n")
         for line in (line.decode(errors="replace") for line in lines):
             self._run_id = self._run_id or run_of(line) or ""
@@ -101,7 +102,11 @@ class _View:
                 self._events = self._opened.enter_context(RunEvents(self._home, self._run_id, self._assets))
             for update in self._events.new():
                 self._progress.take(self._process, update)
+            self._attempts = 0
         except Exception as problem:  # whatever keeps the log from being read, the run goes on
+            self._attempts += 1
+            if self._attempts < _ATTEMPTS and not last:
+                return  # a database may be locked for a moment
             self._events, self._show_output = _UNREADABLE, True
             self._progress.say(f"The event log in {self._home} can't be read ({problem}): Dagster's own lines instead")
 

@@ -53,7 +53,7 @@ def forecast(weekend: str) -> str:
     return _block(
         f"FORECAST: the first {len(rows)} of {len(made.ranking)} cars", made.heading.splitlines(), columns, cells,
         ["place: the order in which our ranker expects the cars at the finish.",
-         "win, podium, points %: its chance that the car wins, ends among the first three, among the first ten."
+         "win, podium, points %: its chances of a win, a place in the first three, one in the first ten."
          if set(_CHANCES) <= set(columns) else "The model was stored without chances.",
          *(["actual: where the car really ended."] if "actual" in columns else [])],
         f"f1 predict {weekend}")
@@ -78,9 +78,9 @@ def evaluation(connection: duckdb.DuckDBPyConnection) -> str:
           "" if predictor == "grid" else f"{delta:+.3f} [{low:+.3f}, {high:+.3f}]", _percent(100 * top1)]
          for predictor, _, spearman, delta, low, high, top1 in shown],
         [f"{OURS} our ranker; champion_simulated: what it forecasts through simulated races.",
-         "f1net_reference: F1Net as its authors describe it. The others are rules that learn little or nothing.",
-         "Spearman: how alike the forecast and the real order are: 1 the same, 0 unrelated, mean of the races.",
-         "against grid: the difference to forecasting the starting order; better where the interval is above 0.",
+         "f1net_reference: F1Net as its authors describe it. The others are rules that learn little.",
+         "Spearman: how alike forecast and real order are (1 the same, 0 unrelated), mean of the races.",
+         "against grid: difference to the starting order as forecast; an interval above 0 is better.",
          "winner: share of races whose winner was forecast.",
          *(_other_test(name, by_protocol[name]) for name in _PROTOCOLS if name != protocol and by_protocol[name])],
         "f1 query --file warehouse/queries/ranking_table.sql")
@@ -89,7 +89,7 @@ def evaluation(connection: duckdb.DuckDBPyConnection) -> str:
 def _other_test(protocol: str, rows: Sequence[tuple]) -> str:
     best = [f"{predictor} {spearman:.3f}" for predictor, _, spearman, *_ in rows
             if predictor in ("champion", "champion_ewc", "grid")]
-    learning = "; champion_ewc also learns after every race" if any(row[0] == "champion_ewc" for row in rows) else ""
+    learning = "; _ewc learns after each race" if any(row[0] == "champion_ewc" for row in rows) else ""
     return f"{protocol} ({rows[0][1]} races): {', '.join(best)}{learning}."
 
 
@@ -106,8 +106,7 @@ def engineers(connection: duckdb.DuckDBPyConnection, toy: bool = False) -> str:
         ["", "policy", "score [95 %]", "share of gap"],
         [[_mark(policy in _ENGINEERS), policy, f"{mean:.3f} [{low:.3f}, {high:.3f}]",
           "" if gap is None else _percent(100 * gap)] for policy, _, mean, low, high, gap in rows],
-        [f"{OURS} our language model: untrained, after imitating the expert (sft), after practice in the simulator "
-         "(grpo).",
+        [f"{OURS} our language model: untrained, after imitating the expert (sft), after practice (grpo).",
          "expert is a strategist made of rules, oracle knows the future; the others are simple scripts.",
          "score: 0 to 1, from the result of the race, decisions, tyres, fuel and communication.",
          "share of gap: how much of the way from untrained to expert the policy has made.",

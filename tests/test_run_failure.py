@@ -104,10 +104,10 @@ def test_failed_steps_and_blocking_checks_are_shown_with_error_and_rows(toy, tmp
     assert not list(tmp_path.glob("f1-demo-home-*")), "a home that is only for the run goes with it"
 
 
-def test_what_succeeds_shows_its_steps_and_nothing_more(toy, tmp_path):
+def test_what_succeeds_shows_one_line_and_nothing_more(toy, tmp_path):
     shown, reason, error = toy("sized")
     [line] = shown.splitlines()
-    assert "sized - STEP_SUCCESS" in line
+    assert line.startswith("[1/1]") and line.split()[2] == "sized"
     assert (reason, error) == ("", "")
     assert not logs(tmp_path)
 
