@@ -108,6 +108,8 @@ class Progress:
                         self.say(self._line(step, duration(seconds), figure(step, metadata), self._count()))
                 case Failed(step):
                     self._unset(run, step)
+                    if step in self._assets:
+                        self.say(self._line(step, "", "FAILED: the reason follows when this run ends"))
                 case Message(step, text):
                     self._message(run, step, text)
                 case Warned(what, text):

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, Final, Literal
 import click
 
 from f1_pipelines.demo_progress import Progress
-from f1_pipelines.run_events import RunEvents
+from f1_pipelines.run_events import RunEvents, Update
 from f1_pipelines.run_failure import reasons, run_of
 from f1_pipelines.settings import PROJECT_ROOT
 
@@ -97,18 +97,20 @@ class _View:
                 self._progress.say(f"  {_shortened(line)}")
         if not self._run_id or self._events == _UNREADABLE:
             return
+        updates: list[Update] = []
         try:
             if self._events is None:
                 self._events = self._opened.enter_context(RunEvents(self._home, self._run_id, self._assets))
-            for update in self._events.new():
-                self._progress.take(self._process, update)
+            updates.extend(self._events.new())
             self._attempts = 0
         except Exception as problem:  # whatever keeps the log from being read, the run goes on
             self._attempts += 1
-            if self._attempts < _ATTEMPTS and not last:
-                return  # a database may be locked for a moment
-            self._events, self._show_output = _UNREADABLE, True
-            self._progress.say(f"The event log in {self._home} can't be read ({problem}): Dagster's own lines instead")
+            if self._attempts == _ATTEMPTS or last:  # a database may be locked for a moment
+                self._events, self._show_output = _UNREADABLE, True
+                self._progress.say(f"The event log in {self._home} can't be read ({problem}): Dagster's own lines "
+                                   "instead")
+        for update in updates:
+            self._progress.take(self._process, update)
 
 
 @contextmanager

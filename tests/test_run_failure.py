@@ -89,7 +89,9 @@ def logs(folder: Path) -> list[Path]:
 def test_failed_steps_and_blocking_checks_are_shown_with_error_and_rows(toy, tmp_path, monkeypatch, home):
     if home == "none":
         monkeypatch.delenv("DAGSTER_HOME")
-    _, reason, error = toy("loaded,evaluated,after")
+    shown, reason, error = toy("loaded,evaluated,after")
+    assert "evaluated   FAILED: the reason follows" in shown and "[1/3]  " in shown and "[2/3]" not in shown
+    assert "\x1b" not in shown + reason
     assert "FAILED: check each_car_once of loaded\n" in reason
     assert "    rows_found: 12\n    weekend=2024-monaco, car=0\n" in reason and "    ... and 2 more\n" in reason
     assert ("FAILED: step evaluated\n    InvalidRows: ndcg10: wanted 0 to 1; got 1.0000000000000002\n"
