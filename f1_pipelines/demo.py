@@ -106,7 +106,7 @@ def _what_to_open(upcoming: str) -> str:
              (f'{f1} query "FROM race.calendar"', f"any SQL; {tables} describes the tables"),
              (f"{f1} race --family weather_roulette --seed 7 --policy expert", "a race lap by lap")]
     return "\n".join(["What to open:", *([f"  export {given}"] if given else []),
-                      *(f"  {command:42} {what}" for command, what in lines)])
+                      *(f"  {command:42}  {what}" for command, what in lines)])
 
 
 def _command() -> str:
