@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING
 import click
 import duckdb
 
+from f1_pipelines.cli_help import CommandGroup
 from f1_pipelines.settings import settings
+from f1_pipelines.terminal import counting
 from f1_pipelines.warehouse.database import WarehouseFile
 
 if TYPE_CHECKING:
@@ -34,7 +36,7 @@ def main() -> None:
         _fail(" ".join(str(problem).split()) or type(problem).__name__)
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
 def cli() -> None:
     """From a Formula 1 race weekend to a ranked prediction."""
 
@@ -44,7 +46,7 @@ def cli() -> None:
 @click.option("--file", type=click.Path(dir_okay=False, path_type=Path), help="Read the SQL from a file.")
 @_FORMAT
 def query(sql: str | None, file: Path | None, form: str) -> None:
-    """Ask the published warehouse, for example: f1 query "SELECT * FROM race.calendar LIMIT 5"."""
+    """Run an SQL query on the published warehouse."""
     if (sql is None) == (file is None):
         raise click.UsageError('wanted either an SQL text or --file, for example f1 query "SELECT 1"')
     with WarehouseFile(settings().f1_warehouse).read() as connection:
@@ -58,7 +60,10 @@ def query(sql: str | None, file: Path | None, form: str) -> None:
               help="Look no further than the entry list, practice, qualifying or the grid; all that is known without.")
 @_FORMAT
 def predict(weekend: str, stage: str | None, form: str) -> None:
-    """Rank WEEKEND with the promoted model, with its chances: f1 predict 2026-monaco, or f1 predict next."""
+    """Forecast the finishing order of WEEKEND, with chances.
+
+    WEEKEND is a key such as 2026-monaco, or next. The promoted model makes the forecast.
+    """
     from f1_pipelines.predict import predict_stored
 
     told = predict_stored(weekend, stage)
@@ -73,7 +78,7 @@ def predict(weekend: str, stage: str | None, form: str) -> None:
 @click.option("--reason", default="", help="Why, for ranking.promotions.")
 @click.option("--force", is_flag=True, help="Promote it though its own weights fail the exam; the reason says so.")
 def promote(checkpoint: str | None, back: bool, reason: str, force: bool) -> None:
-    """Let predictions use CHECKPOINT from now on, or roll back to the one before: f1 promote --back."""
+    """Use CHECKPOINT for forecasts, or go back to the one before."""
     from f1_pipelines.promotion.operator import decide_by_hand
 
     if (checkpoint is None) != back:
@@ -87,7 +92,10 @@ def promote(checkpoint: str | None, back: bool, reason: str, force: bool) -> Non
 @click.argument("asked", metavar="CHECKPOINT|WEEKEND")
 @click.option("--rebuild", is_flag=True, help="Make it again from the rows that were kept, and compare bit by bit.")
 def trace(asked: str, rebuild: bool) -> None:
-    """Say where CHECKPOINT, or what was predicted of WEEKEND, comes from: parents, rows, results, runs, settings."""
+    """Show where a checkpoint or a forecast comes from.
+
+    Of CHECKPOINT, or of what was predicted of WEEKEND: parents, rows, results, runs, settings.
+    """
     from f1_pipelines.lineage.trace import prove
     from f1_pipelines.lineage.trace import trace as sections_of
 
@@ -112,7 +120,7 @@ def trace(asked: str, rebuild: bool) -> None:
 @click.option("--picture", help="Draw the race into this PNG file as well.")
 def race(family: str, seed: int, policy: str, circuit: str | None, weekend: str | None, driver: str | None,
          form: str, picture: str | None) -> None:
-    """Play one race in the simulator: f1 race --family late_safety_car --seed 3 --policy expert."""
+    """Drive one race in the simulator."""
     from f1_pipelines.pictures.race import picture_file, save_race
     from f1_pipelines.sim.policies.play import as_text, play, played, policy_for
     from f1_pipelines.sim.scenarios import GRAND_PRIX, make_grand_prix
@@ -125,11 +133,13 @@ def race(family: str, seed: int, policy: str, circuit: str | None, weekend: str 
         from f1_pipelines.grand_prix import stored_weekend
 
         scenario = make_grand_prix(stored_weekend(weekend), driver, seed)
-        told = played(scenario, policy_for(policy, scenario), policy)
+        with counting(f"{policy} drives {weekend}", "laps") as on_lap:
+            told = played(scenario, policy_for(policy, scenario), policy, on_lap)
     elif weekend or driver:
         raise click.UsageError("--weekend and --driver belong to --family grand_prix")
     else:
-        told = play(family, seed, policy, circuit)
+        with counting(f"{policy} drives {family}", "laps") as on_lap:
+            told = play(family, seed, policy, circuit, on_lap=on_lap)
     if file:
         save_race(told, file)
     click.echo(as_text(told) if form == "text" else json.dumps(asdict(told), ensure_ascii=False, indent=1))
@@ -141,27 +151,39 @@ def race(family: str, seed: int, policy: str, circuit: str | None, weekend: str 
               help="Unseen seeds to leave out first, for example those that somebody has looked at.")
 @click.option("--workers", default=1, show_default=True, type=click.IntRange(min=1), help="Processes.")
 def policies(n: int, skip: int, workers: int) -> None:
-    """Print the table of scripted policies, the degenerate ones beside expert and oracle. Minutes at n = 100."""
+    """Compare all scripted policies on the same races.
+
+    The degenerate ones stand beside expert and oracle. Takes minutes at n = 100.
+    """
     from f1_pipelines.sim.policies.table import as_text, policy_table
 
-    click.echo(as_text(policy_table(n, skip=skip, workers=workers)))
+    with counting("Every policy drives every race", "races") as on_race:
+        table = policy_table(n, skip=skip, workers=workers, on_race=on_race)
+    click.echo(as_text(table))
 
 
 @cli.command()
 @click.option("--engineer", type=click.Choice(["demo", "toy", "none"]), default="demo", show_default=True,
               help="Race engineer: trained in minutes, only just run, or left out.")
-def demo(engineer: str) -> None:
-    """Run the whole flow, then print the evaluation, the next prediction and the race engineers' leaderboard."""
+@click.option("--verbose", is_flag=True, help="Print Dagster's own lines as well.")
+def demo(engineer: str, verbose: bool) -> None:
+    """Run the whole flow and show what came out of it.
+
+    At the end: the forecast of the next race, the evaluation of the ranker, the scores of the race engineers.
+    """
     from f1_pipelines.demo import run
 
-    run(engineer)
+    run(engineer, verbose)
 
 
 @cli.command()
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option("--port", default=8000, show_default=True, type=click.IntRange(1, 65535))
 def serve(host: str, port: int) -> None:
-    """Open the pit wall on the web: pages, environment server, live simulator, predictions."""
+    """Open the web pages and the environment server.
+
+    Pages, environment server, live simulator, predictions.
+    """
     from f1_pipelines.serve.run import run
 
     run(host, port)
@@ -170,9 +192,10 @@ def serve(host: str, port: int) -> None:
 @cli.command()
 @click.argument("folder", required=False, type=click.Path(path_type=Path))
 def backup(folder: Path | None) -> None:
-    """Copy warehouse, calendar and checkpoints into FOLDER, verified: f1 backup /mnt/safe/f1-2026-monaco.
+    """Copy warehouse, calendar and checkpoints into FOLDER.
 
-    Without FOLDER a new one in backups/ beside the warehouse. `f1 restore FOLDER` goes back to it.
+    The copy is verified. Without FOLDER it is a new one in backups/ beside the warehouse. `f1 restore FOLDER` goes
+    back to it.
     """
     from f1_pipelines.warehouse.backup import create_backup
 
@@ -185,9 +208,10 @@ def backup(folder: Path | None) -> None:
 @cli.command()
 @click.argument("source", required=False, type=click.Path(exists=True, path_type=Path))
 def restore(source: Path | None) -> None:
-    """Go on from the newest intact copy of the warehouse, or from SOURCE: a folder of f1 backup, or a DuckDB file.
+    """Restore the warehouse from a copy.
 
-    What is replaced is set aside, never deleted.
+    From the newest intact copy, or from SOURCE: a folder of f1 backup, or a DuckDB file. What is replaced is
+    set aside, never deleted.
     """
     from f1_pipelines.warehouse.backup import restore_backup
     from f1_pipelines.warehouse.restore import restore as restore_file
@@ -207,7 +231,10 @@ def restore(source: Path | None) -> None:
 @cli.command()
 @click.confirmation_option(prompt="Set the warehouse and all its copies aside?")
 def reset() -> None:
-    """Set the warehouse aside with all its copies: the next write begins an empty one. Nothing is deleted."""
+    """Set the warehouse aside and begin an empty one.
+
+    All its copies are set aside with it; nothing is deleted.
+    """
     from f1_pipelines.warehouse.restore import reset as set_aside
 
     click.echo(f"everything lies in {set_aside(_warehouse(), datetime.now(UTC))}; the next write begins an empty "
@@ -220,7 +247,7 @@ def reset() -> None:
 @click.option("--quiet", is_flag=True, help="With --free-pools: say nothing when there was nothing to end.")
 @click.option("--deep", is_flag=True, help="Read all of the warehouse, its copies and the checkpoints: seconds a GB.")
 def doctor(free_pools: bool, run: str | None, quiet: bool, deep: bool) -> None:
-    """Check settings, warehouse, calendar and source, and say what to do."""
+    """Check settings, warehouse, calendar and source."""
     from f1_pipelines.doctor import examine, free_pool_slots
 
     if (run or quiet) and not free_pools:

@@ -38,6 +38,12 @@ class Reason:
         return f"{self.what}\n" + "\n".join(f"    {line}" for line in self.error.splitlines())
 
 
+def run_of(line: str) -> str | None:
+    """Id of the run that a line of Dagster's output belongs to; None for any other line."""
+    match = _LOGGED.match(line)
+    return match["run"] if match else None
+
+
 def reasons(output: Sequence[str], returncode: int, home: Path) -> list[Reason]:
     """At least one reason, steps and checks in the order in which they failed.
 
@@ -46,7 +52,7 @@ def reasons(output: Sequence[str], returncode: int, home: Path) -> list[Reason]:
         returncode: Its exit code; below 0 the signal that ended it.
         home: Its DAGSTER_HOME.
     """
-    run = next((match["run"] for line in output if (match := _LOGGED.match(line))), None)
+    run = next(filter(None, map(run_of, output)), None)
     logged, running = [], []
     if run:
         try:

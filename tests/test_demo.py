@@ -1,6 +1,7 @@
 """The whole flow as a newcomer runs it, on real seasons, and what users then ask of it."""
 import json
 import os
+import re
 import subprocess
 import sys
 from datetime import UTC, datetime
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from f1_pipelines import demo
 from f1_pipelines.settings import PROJECT_ROOT
 from f1_pipelines.warehouse.database import WarehouseFile
 
@@ -51,10 +53,25 @@ def rows(told, place: Path):
 
 
 def test_it_prints_the_evaluation_the_next_prediction_and_what_to_open(told):
-    assert "champion" in told and "rank_sum" in told
-    assert "Dutch Grand Prix 2026 (2026-netherlands)" in told
+    assert re.search(r"^  > +champion +0\.6\d\d  \+0\.0\d\d \[\+0\.0\d\d, \+0\.\d\d\d\] +\d\d\.\d %$", told, re.M)
+    assert re.search(r"^ +rank_sum +0\.6", told, re.M)
+    assert "EVALUATION: 152 races that the models had not seen" in told
+    assert "FORECAST: the first 10 of 22 cars\n  Dutch Grand Prix 2026 (2026-netherlands)" in told
     assert "known: practice, data: f1db" in told
+    assert "MADE UP" not in told and "SAMPLE" not in told and "ENGINEERS" not in told
     assert "make dev" in told
+
+
+def test_it_prints_one_line_for_each_asset_with_its_figure(told):
+    assets = [*demo.CALENDAR, *demo.FLOW, *demo.MEASURED]
+    lines = [line for line in told.splitlines() if line.startswith("[")]
+    assert [line.split("]")[0] for line in lines] == [f"[{n:2}/14" for n in range(1, 15)]
+    figures = {match["asset"]: match["figure"] for line in lines if (match := re.fullmatch(
+        r"\[ ?\d+/14\] +\d+:\d\d  (?P<asset>\w+) +(\d+\.\d s|\d+:\d\d)   (?P<figure>.+)", line))}
+    assert set(figures) == set(assets), "each has a figure"
+    assert "WARNING: 1 sessions refused, the first: 2026-netherlands qualifying" in told
+    assert "STEP_SUCCESS" not in told and "\x1b" not in told
+    assert len(told.splitlines()) < 90
 
 
 def test_our_ranker_beats_the_grid_by_what_was_asked(rows):

@@ -1,10 +1,12 @@
 """`make demo` as it is for somebody with nothing but the project: the embedded sample, offline, labelled as made up."""
 import os
+import re
 import subprocess
 import sys
 
 import pytest
 
+from f1_pipelines.demo_figures import FIGURES
 from f1_pipelines.settings import PROJECT_ROOT
 from f1_pipelines.warehouse.database import WarehouseFile
 
@@ -30,6 +32,15 @@ def test_it_runs_the_whole_flow_and_says_that_it_is_made_up(demo):
     assert "SAMPLE: a season driven by the simulator of this project. No result in it is real." in told
     assert "Dutch Grand Prix 2026 (2026-netherlands)" in told
     assert "known: grid, data: sample" in told
+    blocks = [told.index(title) for title in ("THE DATA ARE MADE UP", "FORECAST", "EVALUATION", "ENGINEERS")]
+    assert blocks == sorted(blocks)
+
+
+def test_every_asset_has_a_line_with_its_figure(demo):
+    lines = re.findall(r"^\[[ \d]\d/22\] +\d+:\d\d  (\w+) +(?:\d+\.\d s|\d+:\d\d)   .+$", demo[0], re.M)
+    assert set(lines) == set(FIGURES) and len(lines) == 22
+    assert re.search(r"^  > +sft +\d\.\d{3} \[\d\.\d{3}, \d\.\d{3}\] +-?\d+\.\d %$", demo[0], re.M)
+    assert "Toy size" in demo[0] and "STEP_SUCCESS" not in demo[0] and "\x1b" not in demo[0]
 
 
 def test_every_row_is_labelled(demo):

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 import pytest
 
-from f1_pipelines import demo
+from f1_pipelines import demo_runs
 from f1_pipelines.run_failure import reasons
 from f1_pipelines.settings import PROJECT_ROOT
 
@@ -69,10 +69,10 @@ def toy(tmp_path: Path, monkeypatch, capfd):
 
     def materialize(selection: str, module: str = "f1_toy_definitions", weekends: str | None = None,
                     **sizes) -> tuple[str, str, str]:
-        monkeypatch.setattr(demo, "DEFINITIONS", module)
+        monkeypatch.setattr(demo_runs, "DEFINITIONS", module)
         error = ""
         try:
-            demo.materialize(selection, weekends, sizes)
+            demo_runs.materialize(selection, weekends, sizes)
         except click.ClickException as failed:
             error = failed.message
         shown = capfd.readouterr()
@@ -89,7 +89,9 @@ def logs(folder: Path) -> list[Path]:
 def test_failed_steps_and_blocking_checks_are_shown_with_error_and_rows(toy, tmp_path, monkeypatch, home):
     if home == "none":
         monkeypatch.delenv("DAGSTER_HOME")
-    _, reason, error = toy("loaded,evaluated,after")
+    shown, reason, error = toy("loaded,evaluated,after")
+    assert "evaluated   FAILED: the reason follows" in shown and "[1/3]  " in shown and "[2/3]" not in shown
+    assert "\x1b" not in shown + reason
     assert "FAILED: check each_car_once of loaded\n" in reason
     assert "    rows_found: 12\n    weekend=2024-monaco, car=0\n" in reason and "    ... and 2 more\n" in reason
     assert ("FAILED: step evaluated\n    InvalidRows: ndcg10: wanted 0 to 1; got 1.0000000000000002\n"
@@ -104,10 +106,10 @@ def test_failed_steps_and_blocking_checks_are_shown_with_error_and_rows(toy, tmp
     assert not list(tmp_path.glob("f1-demo-home-*")), "a home that is only for the run goes with it"
 
 
-def test_what_succeeds_shows_its_steps_and_nothing_more(toy, tmp_path):
+def test_what_succeeds_shows_one_line_and_nothing_more(toy, tmp_path):
     shown, reason, error = toy("sized")
     [line] = shown.splitlines()
-    assert "sized - STEP_SUCCESS" in line
+    assert line.startswith("[1/1]") and line.split()[2] == "sized"
     assert (reason, error) == ("", "")
     assert not logs(tmp_path)
 

@@ -14,6 +14,7 @@ from f1_pipelines.sim.scenarios import ENV_VERSION, Scenario, make_scenario
 
 __all__ = ["DEGENERATE", "POLICIES", "Played", "UnknownPolicy", "as_text", "lap_table", "play", "played", "policy_for"]
 
+OnLap = Callable[[int, int], None]
 POLICIES: dict[str, Callable[[Scenario], Policy]] = {**MORTALS, "oracle": Oracle}
 
 
@@ -53,15 +54,15 @@ def policy_for(name: str, scenario: Scenario) -> Policy:
 
 
 def play(family: str, seed: int, policy: str | Policy, circuit: str | None = None, split: str | None = None,
-         name: str | None = None) -> Played:
+         name: str | None = None, on_lap: OnLap | None = None) -> Played:
     """Play a race. `policy` is a name of `POLICIES` or an object with `begin` and `decide`."""
     scenario = make_scenario(family, seed, split, circuit)
     player = policy_for(policy, scenario) if isinstance(policy, str) else policy
-    return played(scenario, player, policy if isinstance(policy, str) else name or type(policy).__name__)
+    return played(scenario, player, policy if isinstance(policy, str) else name or type(policy).__name__, on_lap)
 
 
-def played(scenario: Scenario, player: Policy, name: str) -> Played:
-    """Play a race of a scenario that was made before."""
+def played(scenario: Scenario, player: Policy, name: str, on_lap: OnLap | None = None) -> Played:
+    """Play a race of a scenario that was made before. `on_lap` is called with the laps driven and the laps in all."""
     environment = RaceEnvironment()
     observation = environment.begin(scenario)
     player.begin(observation)
@@ -74,6 +75,8 @@ def played(scenario: Scenario, player: Policy, name: str) -> Played:
             "reward": step.reward, "error": step.info.get("error"), "answer": step.observation.answer,
             "observation": observation.text})
         observation, over, info = step.observation, step.done, step.info
+        if on_lap:
+            on_lap(min(observation.lap, scenario.laps), scenario.laps)
     return Played(name, scenario.family, scenario.seed, scenario.split, scenario.circuit.circuit, ENV_VERSION,
                   environment.score.as_dict(), info, lap_table(environment), decisions, observation.briefing,
                   [scenario.numbers[column] for column in environment.history[0].position[0].argsort()],

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from typing import Any
@@ -36,25 +36,40 @@ def episodes(family: str, seed: int, policies: Sequence[str]) -> list[dict[str, 
 
 
 def all_episodes(n: int, policies: Sequence[str] | None = None, families: Sequence[str] | None = None,
-                 split: str = "test", workers: int = 1, skip: int = 0) -> list[dict[str, Any]]:
-    """Rows of `episodes` for `n` seeds of each family, the first `skip` of the split left out."""
+                 split: str = "test", workers: int = 1, skip: int = 0,
+                 on_race: Callable[[int, int], None] | None = None) -> list[dict[str, Any]]:
+    """Rows of `episodes` for `n` seeds of each family, the first `skip` of the split left out.
+
+    `on_race` is called with the number of races driven and the number of races in all; each is driven by every policy.
+    """
     names, jobs = list(policies or POLICIES), []
     for family in families or FAMILIES:
         jobs += [(family, seed, names) for seed in table_seeds(family, n, split, skip)]
     if workers == 1:
-        return [row for job in jobs for row in episodes(*job)]
+        return _collected((episodes(*job) for job in jobs), len(jobs), on_race)
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        return [row for rows in pool.map(episodes, *zip(*jobs, strict=True), chunksize=4) for row in rows]
+        return _collected(pool.map(episodes, *zip(*jobs, strict=True), chunksize=4), len(jobs), on_race)
+
+
+def _collected(races: Iterable[list[dict[str, Any]]], n: int,
+               on_race: Callable[[int, int], None] | None) -> list[dict[str, Any]]:
+    rows = []
+    for done, race in enumerate(races, 1):
+        rows += race
+        if on_race:
+            on_race(done, n)
+    return rows
 
 
 def policy_table(n: int, policies: Sequence[str] | None = None, families: Sequence[str] | None = None,
-                 split: str = "test", workers: int = 1, skip: int = 0) -> list[dict[str, Any]]:
+                 split: str = "test", workers: int = 1, skip: int = 0,
+                 on_race: Callable[[int, int], None] | None = None) -> list[dict[str, Any]]:
     """Mean score and dimensions by policy and family, and over all families (`family` = `all`).
 
     Returns:
         Rows with policy, family, n, split, env_version, score, its 95 % half interval, and the six dimensions.
     """
-    return summarised(all_episodes(n, policies, families, split, workers, skip), split)
+    return summarised(all_episodes(n, policies, families, split, workers, skip, on_race), split)
 
 
 def summarised(rows: Sequence[dict[str, Any]], split: str = "test") -> list[dict[str, Any]]:
