@@ -3,6 +3,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -72,6 +73,13 @@ def test_completion_knows_commands_and_options():
 
     assert completions("f1 pre") == ["plain,predict"]
     assert {"plain,entry", "plain,grid"} <= set(completions("f1 predict 2026-monaco --stage "))
+
+
+def test_dg_and_dagster_load_the_same_definitions():
+    tool = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]
+    project, dagster = tool["dg"]["project"], tool["dagster"]
+    assert project["code_location_target_module"] == dagster["module_name"]
+    assert project["code_location_name"] == dagster["code_location_name"]
 
 
 def test_pre_commit_runs_the_linter_of_the_environment():
