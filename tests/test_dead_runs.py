@@ -22,6 +22,7 @@ from f1_pipelines.resources.warehouse import Warehouse
 from f1_pipelines.run_host import HOST_TAG, Host, RunProcess
 from tests.test_doctor import hold, home, kill, state  # noqa: F401  fixtures
 
+pytestmark = pytest.mark.xdist_group("dead-runs")  # what they share is built once
 HERE = Host("pitwall", "machine-1", "boot-1", "pid:[1]")
 STARTED = dg.DagsterRunStatus.STARTED
 

@@ -28,6 +28,7 @@ from f1_pipelines.warehouse.ingest import store
 from f1_pipelines.warehouse.replace import replace_slices
 from tests.conftest import NOW
 
+pytestmark = pytest.mark.xdist_group("checks")  # what they share is built once
 RACES = ("2026-australia", "2026-china", "2026-japan")
 FAULTY, SOUND = RACES[1], RACES[2]
 UNENFORCED = """CREATE TABLE {0}_copy AS SELECT * FROM {0}; DROP TABLE {0};

@@ -21,7 +21,7 @@ from f1_pipelines.tables.strategy import ENGINEERS
 from tests.engineer import toy_kills
 from tests.engineer.conftest import repeatable, steps_and_metrics
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = [pytest.mark.xdist_group("kills"), pytest.mark.timeout(300)]
 # Each attempt goes on from what the one before left.
 MOMENTS = {
     "sft": ["logged steps-5", "weights", "driven", "logged steps-1-10", "stored"],

@@ -24,6 +24,7 @@ from tests.promotion.conftest import NOW, Place, row_of
 
 # How a ranker weighs the gap in qualifying and the form.
 GOOD, NEAR = (-1.0, -1.0), (-1.0, -0.6)
+pytestmark = pytest.mark.xdist_group("acceptance")  # what they share is built once
 BROKEN = {
     "negated": ((1.0, 1.0), "its own weights have Spearman -0."),
     "constant": ((0.0, 0.0), "its own weights give all cars the same score in 8 of 8 races"),
