@@ -88,7 +88,7 @@ def _simulate(context: dg.AssetExecutionContext, warehouse: Warehouse, features:
         fitted = connection.execute(
             "SELECT s.* FROM sim.circuits s JOIN race.calendar c ON c.weekend = s.through WHERE s.season = ? AND "
             "c.race_start < ?", [int(features["season"].max()), features["race_start"].min()]).df()
-    to_come = (features["race_start"] > now) | ~features["weekend"].isin(results["weekend"])
+    to_come = _to_come(features, set(results["weekend"]), now)
     if len(context.partition_keys) == 1:
         to_come |= ~features["weekend"].isin(known)
     wanted = features[to_come]
@@ -107,6 +107,22 @@ def _simulate(context: dg.AssetExecutionContext, warehouse: Warehouse, features:
         replace_slices(connection, tables.SIMULATED_PREDICTIONS, rows, accept_fewer_rows=True)
         remember_predictions(connection, wanted, rows, context.run.run_id, "simulated")
     return int(wanted["weekend"].nunique())
+
+
+def _to_come(features: pd.DataFrame, run: set[str], now: datetime) -> pd.Series:
+    """Which rows are of races that are still to be run, or whose result is still to come.
+
+    A race without a result before others that have one is not: its sheet was refused. What is learned for a simulation
+    is older than all races in it, so one such race would leave those to come without any.
+
+    Args:
+        features: Rows of `features.ranking`: weekend, race_start.
+        run: Weekends with a result.
+        now: The present instant.
+    """
+    has_result = features["weekend"].isin(run)
+    last = features.loc[has_result, "race_start"].max()
+    return (features["race_start"] > now) | (~has_result & ((features["race_start"] > last) | pd.isna(last)))
 
 
 def _keep_forecasts(forecasts: pd.DataFrame, fresh: pd.DataFrame, features: pd.DataFrame,

@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 import pandas as pd
 import pytest
 
+from f1_pipelines.assets.predictions import _to_come
 from f1_pipelines.definitions import defs
 from f1_pipelines.features.stored import stored_features
 from f1_pipelines.models.checkpoints import load_checkpoint
@@ -156,3 +157,14 @@ def test_chances_that_do_not_add_up_stop_everything(season, table, damage):
         connection.execute(f"DELETE FROM {table}")
         connection.execute(f"INSERT INTO {table} BY NAME SELECT * FROM kept")
     assert len(kept) and not found.passed and found.severity.value == "ERROR"
+
+
+def test_a_past_race_whose_sheet_was_refused_is_not_one_to_come():
+    """Else nothing older could be learned from, and the next race would have no simulated races."""
+    features = pd.DataFrame({
+        "weekend": ["2021-monaco", "2026-hungary", "2026-netherlands"],
+        "race_start": pd.to_datetime(["2021-05-23T13:00Z", "2026-07-26T13:00Z", "2026-08-23T13:00Z"])})
+    now = datetime(2026, 8, 22, tzinfo=UTC)
+    assert list(_to_come(features, {"2026-hungary"}, now)) == [False, False, True]
+    assert list(_to_come(features, {"2021-monaco"}, now)) == [False, True, True]  # the result is still to come
+    assert list(_to_come(features.head(1), set(), now)) == [True]  # asked for alone
