@@ -134,15 +134,15 @@ def race(family: str, seed: int, policy: str, circuit: str | None, weekend: str 
 
         scenario = make_grand_prix(stored_weekend(weekend), driver, seed)
         with counting(f"{policy} drives {weekend}", "laps") as on_lap:
-            told = played(scenario, policy_for(policy, scenario), policy, on_lap)
+            race_log = played(scenario, policy_for(policy, scenario), policy, on_lap)
     elif weekend or driver:
         raise click.UsageError("--weekend and --driver belong to --family grand_prix")
     else:
         with counting(f"{policy} drives {family}", "laps") as on_lap:
-            told = play(family, seed, policy, circuit, on_lap=on_lap)
+            race_log = play(family, seed, policy, circuit, on_lap=on_lap)
     if file:
-        save_race(told, file)
-    click.echo(as_text(told) if form == "text" else json.dumps(asdict(told), ensure_ascii=False, indent=1))
+        save_race(race_log, file)
+    click.echo(as_text(race_log) if form == "text" else json.dumps(asdict(race_log), ensure_ascii=False, indent=1))
 
 
 @cli.command()

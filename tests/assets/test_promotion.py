@@ -24,8 +24,8 @@ DECISIONS = "SELECT decision, reason FROM ranking.promotions ORDER BY decided_at
 
 @pytest.fixture
 def instance():
-    with dg.DagsterInstance.ephemeral() as kept:
-        yield kept
+    with dg.DagsterInstance.ephemeral() as ephemeral:
+        yield ephemeral
 
 
 @pytest.fixture
@@ -115,8 +115,8 @@ def engineers(resources) -> dict[str, str]:
               "parse_failures": 0.0, "constant_score": False, "made_at": WHEN, **dict.fromkeys(DIMENSIONS, 0.5),
               **VERSIONS}]
     with resources["warehouse"].write("engineers") as connection:
-        for table, told in ((ENGINEERS, rows), (EPISODES, raced), (TRAINING_CURVE, curve), (LEADERBOARD, board)):
-            put(connection, table, pd.DataFrame(told))
+        for table, records in ((ENGINEERS, rows), (EPISODES, raced), (TRAINING_CURVE, curve), (LEADERBOARD, board)):
+            put(connection, table, pd.DataFrame(records))
     return stored
 
 
@@ -125,7 +125,7 @@ def test_engineers_are_promoted_after_they_were_examined(materialized, engineers
     assert not engineer_promotion_checks[0](resources["warehouse"]).passed, "nobody has decided on the newest"
     assert materialized("promoted_engineers")
     assert rows(PROMOTED) == sorted((stage, engineers[stage]) for stage in ("grpo", "sft", "untrained"))
-    assert [found.checkpoint for found in promoted_engineers().values()] == [
+    assert [offer.checkpoint for offer in promoted_engineers().values()] == [
         engineers[stage] for stage in ("grpo", "sft", "untrained")], "the former pupil is served no more"
     assert engineer_promotion_checks[0](resources["warehouse"]).passed
 
@@ -152,8 +152,8 @@ def test_an_engineer_that_fails_is_not_promoted_and_the_flow_goes_on(materialize
     assert promoted.get("grpo") == engineers["former" if stage == "grpo" else "grpo"], "the one of before stays"
     [(reason,)] = rows(f"SELECT promotion FROM strategy.engineers WHERE checkpoint = '{engineers[stage]}'")
     assert why in reason
-    found = engineer_promotion_checks[0](resources["warehouse"])
-    assert not found.passed and found.severity is dg.AssetCheckSeverity.WARN
+    check_result = engineer_promotion_checks[0](resources["warehouse"])
+    assert not check_result.passed and check_result.severity is dg.AssetCheckSeverity.WARN
 
 
 @pytest.mark.parametrize("damage", ["not a number", "cut off"])

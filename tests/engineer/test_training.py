@@ -184,16 +184,16 @@ def test_practice_that_was_killed_goes_on_as_if_nothing_had_happened(pupil_folde
     with pytest.raises(Killed):
         train_grpo(stopped.model, stopped.rendering, Scenes(), toy_profile, 3, tmp_path / "b", examine=kill)
     assert last_checkpoint(tmp_path / "b").endswith("checkpoint-1")
-    told, curves = [], []
+    heard_steps, curves = [], []
     for _ in range(2):  # the second finds it over
         model = load_engineer(pupil_folder).model
         curves.append(train_grpo(model, straight.rendering, Scenes(), toy_profile, 3, tmp_path / "b", listener=Listener(
-            numbers=lambda step, numbers: told.append(step)), examine=lambda step, engineer: 0.25))
+            numbers=lambda step, numbers: heard_steps.append(step)), examine=lambda step, engineer: 0.25))
         assert torch.equal(weights_of(model), weights_of(straight.model))
         assert repeatable(curves[-1].points) == repeatable(whole.points), "what was logged before is not lost"
         assert steps_and_metrics(curves[-1].points) == steps_and_metrics(whole.points), "speeds included"
     assert whole.of("kl_to_sft")[0] == 0.0 and len(whole.of("selection_score")) == 2
-    assert told == [1, 2, 2], "who listens hears of the steps before the kill, too"
+    assert heard_steps == [1, 2, 2], "who listens hears of the steps before the kill, too"
 
 
 def test_practice_without_a_choice_says_so(pupil_folder, toy_profile, tmp_path):

@@ -113,8 +113,8 @@ def test_few_races_examine_nobody_and_the_floor_stays_far_from_chance_and_from_t
 @pytest.fixture(scope="module")
 def rows(real_features, real) -> pd.DataFrame:
     """Starters of 2024 to 2026."""
-    told = with_targets(real_features[real_features["season"] >= 2024], real["results"])
-    return told[told["started"]]
+    judged_rows = with_targets(real_features[real_features["season"] >= 2024], real["results"])
+    return judged_rows[judged_rows["started"]]
 
 
 @pytest.fixture(scope="module")
@@ -134,7 +134,7 @@ def chain(rows, tmp_path_factory) -> tuple[Place, list[Link]]:
 
 
 @pytest.fixture
-def kept(chain):
+def stored_chain(chain):
     """The chain, and nobody promoted."""
     place, links = chain
     with place.file.write("test") as connection:
@@ -163,8 +163,8 @@ def known_at(rows: pd.DataFrame, link: Checkpoint) -> pd.DataFrame:
     return rows[rows["race_start"] <= last]
 
 
-def test_a_healthy_chain_is_promoted_at_every_link(kept, rows):
-    place, (root, *links) = kept
+def test_a_healthy_chain_is_promoted_at_every_link(stored_chain, rows):
+    place, (root, *links) = stored_chain
     assert settled(place, root.id, known_at(rows, root))[0] == "promoted"
     raced = [link for link in links if link.meta["kind"] == "ewc"]
     decisions = [settled(place, link.id, known_at(rows, link)) for link in raced]
@@ -239,9 +239,9 @@ def changed(place: Place, link: Checkpoint, change: Callable[[torch.nn.Module], 
     (shuffled("line"), "not what an update makes: `line`"), (shuffled("widen"), "its own weights"),
     (shuffled("narrow"), "not what an update makes: `narrow`"), (flipped, "not what an update makes: `line`"),
     (noisy(1.0), "not what an update makes"), (noisy(0.2), "not what an update makes")])
-def test_a_broken_link_of_a_real_chain_is_refused(kept, rows, change, why):
+def test_a_broken_link_of_a_real_chain_is_refused(stored_chain, rows, change, why):
     """Beside a champion whose forecasts are its own; five members hide much of what is broken in one layer."""
-    place, (*_, before, newest) = kept
+    place, (*_, before, newest) = stored_chain
     by_hand(place, before.id)
     decision, reason = settled(place, changed(place, newest, change), rows)
     assert decision == "candidate" and why in reason
@@ -249,8 +249,8 @@ def test_a_broken_link_of_a_real_chain_is_refused(kept, rows, change, why):
 
 
 @pytest.mark.parametrize("change", [negated, constant, redrawn, unfinished])
-def test_a_broken_pretraining_on_real_races_is_refused(kept, rows, change):
-    place, (root, *_) = kept
+def test_a_broken_pretraining_on_real_races_is_refused(stored_chain, rows, change):
+    place, (root, *_) = stored_chain
     known = known_at(rows, root)
     other = changed(place, root, change)
     assert settled(place, other, known)[0] == "candidate", "as the first champion"
@@ -259,18 +259,18 @@ def test_a_broken_pretraining_on_real_races_is_refused(kept, rows, change):
     assert place.champion == root.id
 
 
-def test_light_noise_is_no_damage(kept, rows):
+def test_light_noise_is_no_damage(stored_chain, rows):
     """As from another processor."""
-    place, (*_, before, newest) = kept
+    place, (*_, before, newest) = stored_chain
     by_hand(place, before.id)
     assert settled(place, changed(place, newest, noisy(1e-4)), rows)[0] == "promoted"
 
 
 @pytest.mark.parametrize(("damage", "why"), [
     (lambda weights: -weights, "contradict its scores"), (lambda weights: weights * np.inf, "not finite")])
-def test_broken_chances_are_refused(kept, rows, damage, why):
+def test_broken_chances_are_refused(stored_chain, rows, damage, why):
     """Of one stage alone, with scores as they should be."""
-    place, (*_, before, newest) = kept
+    place, (*_, before, newest) = stored_chain
     by_hand(place, before.id)
     places = newest.trained.places
     other = replace(newest.trained, places=replace(
