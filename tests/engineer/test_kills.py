@@ -70,9 +70,9 @@ def test_a_killed_training_ends_as_one_that_was_left_alone(ended, stage):
 
 def test_the_step_that_is_kept_is_the_same(ended, tmp_path):
     job, alone, killed = ended["grpo"]
-    steps = [read_checkpoint(Path(job.checkpoints).with_name(f"{name}-engineers") / alone.checkpoint).meta["chosen_step"]
+    kept = [read_checkpoint(Path(job.checkpoints).with_name(f"{name}-engineers") / alone.checkpoint).meta["chosen_step"]
             for name in ("alone", "killed")]
-    assert steps[0] == steps[1] > 0
+    assert kept[0] == kept[1] > 0
 
 
 def test_checks_find_in_a_killed_practice_what_they_find_in_the_other(ended, tmp_path):
