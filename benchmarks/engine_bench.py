@@ -14,14 +14,14 @@ import warnings
 
 import numpy as np
 
-from f1_pipelines.sim.drive import Calls
-from f1_pipelines.sim.engine import run, step
-from f1_pipelines.sim.parameters import HARD, MEDIUM, RED, SC, VSC
-from f1_pipelines.sim.priors import circuit_prior
-from f1_pipelines.sim.race import Race, prepare
-from f1_pipelines.sim.results import FINISHED, check_race, classify
-from f1_pipelines.sim.setup import RaceSetup
-from f1_pipelines.sim.state import RaceState, new_state
+from f1_pipelines.sim.engine.drive import Calls
+from f1_pipelines.sim.engine.parameters import HARD, MEDIUM, RED, SC, VSC
+from f1_pipelines.sim.engine.priors import circuit_prior
+from f1_pipelines.sim.engine.race import Race, prepare
+from f1_pipelines.sim.engine.results import FINISHED, check_race, classify
+from f1_pipelines.sim.engine.setup import RaceSetup
+from f1_pipelines.sim.engine.state import RaceState, new_state
+from f1_pipelines.sim.engine.step import run, step
 
 
 def field(episodes: int, cars: int, laps: int | None, circuit: str = "spa-francorchamps", **more) -> RaceSetup:

@@ -20,12 +20,12 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.measure import measure
-from f1_pipelines.engineer.engineer import Engineer
-from f1_pipelines.engineer.lockstep import play_together
+from f1_pipelines.engineer.data.demonstrations import RaceKey, expert_turns, race_keys
+from f1_pipelines.engineer.inference.engineer import Engineer
 from f1_pipelines.engineer.progress import Listener
-from f1_pipelines.engineer.scenes import Scenes
-from f1_pipelines.engineer.training import Job, Trained, run
-from f1_pipelines.engineer.turns import RaceKey, expert_turns, race_keys
+from f1_pipelines.engineer.rollout import play_together
+from f1_pipelines.engineer.scenario_sampler import Scenes
+from f1_pipelines.engineer.training.job import Job, Trained, run
 from f1_pipelines.engineer.workers import spread
 from f1_pipelines.sim.scoring.reference import reference_of
 
@@ -71,7 +71,7 @@ def called(keys: Sequence[RaceKey], path: Path, way: str, bf16: bool, start: flo
     """
     import torch
 
-    from f1_pipelines.engineer.checkpoints import load_engineer
+    from f1_pipelines.engineer.inference.checkpoints import load_engineer
 
     torch.set_num_threads(1)
     engineer = load_engineer(path, bf16=bf16)

@@ -39,8 +39,8 @@ def _load_definitions() -> None:
 def _backfill(path: Path) -> int:
     from f1_pipelines.identity.weekends import known_weekends
     from f1_pipelines.sources.base import Fetched
-    from f1_pipelines.sources.f1db import F1dbSource
-    from f1_pipelines.sources.f1db_release import F1dbRelease
+    from f1_pipelines.sources.f1db.release import F1dbRelease
+    from f1_pipelines.sources.f1db.source import F1dbSource
     from f1_pipelines.warehouse.database import WarehouseFile
     from f1_pipelines.warehouse.ingest import store
 
@@ -112,8 +112,8 @@ def _pretrain(path: Path, model: str) -> None:
 def _evaluate(path: Path, protocol: str) -> None:
     import pandas as pd
 
-    from f1_pipelines.evaluation.report import evaluate_protocol, rows_of
-    from f1_pipelines.evaluation.slices import kinds_of_race
+    from f1_pipelines.backtest.report import evaluate_protocol, rows_of
+    from f1_pipelines.backtest.slices import kinds_of_race
 
     history = _history(path)
     kinds = kinds_of_race(history.calendar, pd.DataFrame(columns=["weekend", "compound"]))

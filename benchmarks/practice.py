@@ -18,12 +18,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from f1_pipelines.engineer.checkpoints import load_engineer
-from f1_pipelines.engineer.examination import held_out
-from f1_pipelines.engineer.lockstep import play_together
+from f1_pipelines.engineer.evaluation.episodes import held_out
+from f1_pipelines.engineer.inference.checkpoints import load_engineer
 from f1_pipelines.engineer.progress import Listener
-from f1_pipelines.engineer.scenes import Scenes, scenes_of
-from f1_pipelines.engineer.training import Job, run
+from f1_pipelines.engineer.rollout import play_together
+from f1_pipelines.engineer.scenario_sampler import Scenes, scenes_of
+from f1_pipelines.engineer.training.job import Job, run
 from f1_pipelines.evaluation.bootstrap import mean_interval
 from f1_pipelines.settings import settings
 from f1_pipelines.warehouse.database import WarehouseFile

@@ -18,15 +18,15 @@ from pathlib import Path
 
 import pandas as pd
 
-from f1_pipelines.evaluation.protocols import evaluate, summarise
-from f1_pipelines.evaluation.report import Evaluated, evaluate_protocol, rows_of
-from f1_pipelines.evaluation.slices import kinds_of_race
+from f1_pipelines.backtest.predictors import TrainedPredictor, champion
+from f1_pipelines.backtest.protocols import evaluate, summarise
+from f1_pipelines.backtest.report import Evaluated, evaluate_protocol, rows_of
+from f1_pipelines.backtest.slices import kinds_of_race
 from f1_pipelines.evaluation.targets import with_targets
 from f1_pipelines.features.ranking import as_known_at, build_ranking_features
 from f1_pipelines.identity.weekends import known_weekends
-from f1_pipelines.models.predictors import TrainedPredictor, champion
-from f1_pipelines.sources.f1db import F1dbSource
-from f1_pipelines.sources.f1db_release import F1dbRelease
+from f1_pipelines.sources.f1db.release import F1dbRelease
+from f1_pipelines.sources.f1db.source import F1dbSource
 from f1_pipelines.sources.laps_archive import LapsArchive
 from f1_pipelines.tables.evaluation import PROTOCOLS
 from f1_pipelines.tables.features import STAGES

@@ -20,17 +20,17 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from f1_pipelines.fits.circuits import circuit_parameters, circuit_rows
-from f1_pipelines.fits.distributions import distributions
-from f1_pipelines.fits.evidence import gather
-from f1_pipelines.fits.incidents import noise_shape, residuals
-from f1_pipelines.fits.replay import GIVEN
-from f1_pipelines.fits.validation import INPUTS, replayable, summarise, validate
-from f1_pipelines.fits.wet import wet_ratios
+from f1_pipelines.calibration.circuits import circuit_parameters, circuit_rows
+from f1_pipelines.calibration.distributions import distributions
+from f1_pipelines.calibration.evidence import gather
+from f1_pipelines.calibration.incidents import noise_shape, residuals
+from f1_pipelines.calibration.replay import GIVEN
+from f1_pipelines.calibration.validation import INPUTS, replayable, summarise, validate
+from f1_pipelines.calibration.wet import wet_ratios
 from f1_pipelines.identity.weekends import known_weekends
-from f1_pipelines.sim.weather import INTER_WET_CROSSOVER, SLICK_INTER_CROSSOVER, lap_ratio
-from f1_pipelines.sources.f1db import F1dbSource
-from f1_pipelines.sources.f1db_release import F1dbRelease
+from f1_pipelines.sim.engine.weather import INTER_WET_CROSSOVER, SLICK_INTER_CROSSOVER, lap_ratio
+from f1_pipelines.sources.f1db.release import F1dbRelease
+from f1_pipelines.sources.f1db.source import F1dbSource
 from f1_pipelines.sources.laps_archive import LapsArchive
 from f1_pipelines.tables.sim import parameter_columns
 

@@ -14,8 +14,8 @@ from pydantic_settings import BaseSettings
 
 from f1_pipelines.serve.settings import ServeSettings
 from f1_pipelines.settings import PROJECT_ROOT, Settings
+from f1_pipelines.sim.engine.parameters import CircuitParameters, describe
 from f1_pipelines.sim.environment.commands import EFFECTS, GRAMMAR
-from f1_pipelines.sim.parameters import CircuitParameters, describe
 from f1_pipelines.tables.catalog import SCHEMAS, TABLES, VIEWS
 from f1_pipelines.tables.schema import Column
 

@@ -1,4 +1,4 @@
 """`python -m f1_pipelines` is the command `f1`."""
-from f1_pipelines.cli import main
+from f1_pipelines.cli.main import main
 
 main()

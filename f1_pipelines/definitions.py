@@ -2,21 +2,21 @@
 import dagster as dg
 
 from f1_pipelines.assets import (
-    automation,
+    continual_learning,
     engineer,
     engineer_checks,
     engineer_promotion,
-    evaluation,
-    evidence,
-    examination,
     features,
     jobs,
-    learning,
     predictions,
-    promotion,
     race_data,
+    ranker_promotion,
     ranking,
+    ranking_evaluation,
+    sensors,
     simulation,
+    strategy_evaluation,
+    training_report,
 )
 from f1_pipelines.resources.checkpoints import Checkpoints
 from f1_pipelines.resources.compute import Compute
@@ -24,20 +24,22 @@ from f1_pipelines.resources.engineers import Engineers
 from f1_pipelines.resources.race_data import Clock, RaceData
 from f1_pipelines.resources.tracking import Tracking
 from f1_pipelines.resources.warehouse import Warehouse
-from f1_pipelines.run_host import recorded_in_process_executor
+from f1_pipelines.runs.host import recorded_in_process_executor
 from f1_pipelines.settings import settings
 
 _settings = settings()
 
 defs = dg.Definitions(
-    assets=dg.load_assets_from_modules([race_data, features, ranking, learning, promotion, predictions, evaluation,
-                                        simulation, engineer, examination, engineer_promotion, evidence]),
-    asset_checks=[*race_data.race_data_checks, *features.feature_checks, *ranking.ranking_checks,
-                  *learning.learning_checks, *promotion.promotion_checks, *predictions.prediction_checks,
-                  *evaluation.evaluation_checks, *simulation.simulation_checks, *engineer_checks.engineer_checks,
-                  *engineer_promotion.engineer_promotion_checks],
+    assets=dg.load_assets_from_modules([
+        race_data, features, ranking, continual_learning, ranker_promotion, predictions, ranking_evaluation,
+        simulation, engineer, strategy_evaluation, engineer_promotion, training_report]),
+    asset_checks=[
+        *race_data.race_data_checks, *features.feature_checks, *ranking.ranking_checks,
+        *continual_learning.learning_checks, *ranker_promotion.promotion_checks, *predictions.prediction_checks,
+        *ranking_evaluation.evaluation_checks, *simulation.simulation_checks, *engineer_checks.engineer_checks,
+        *engineer_promotion.engineer_promotion_checks],
     jobs=[jobs.pre_race, jobs.post_race, jobs.next_prediction],
-    sensors=[automation.weekend_sensor],
+    sensors=[sensors.weekend_sensor],
     resources={
         "warehouse": Warehouse(path=str(_settings.f1_warehouse), wait_s=_settings.f1_write_wait_s,
                                generations=_settings.f1_generations),

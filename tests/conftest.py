@@ -59,8 +59,8 @@ def f1db_folder(shared_data: Callable[[str], Path]) -> Path:
 @pytest.fixture(scope="session")
 def f1db(f1db_folder: Path):
     """The real f1db release as a source, on the morning of 22 August 2026."""
-    from f1_pipelines.sources.f1db import F1dbSource
-    from f1_pipelines.sources.f1db_release import F1dbRelease
+    from f1_pipelines.sources.f1db.release import F1dbRelease
+    from f1_pipelines.sources.f1db.source import F1dbSource
 
     return F1dbSource(F1dbRelease(f1db_folder), lambda: NOW)
 

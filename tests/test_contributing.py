@@ -17,7 +17,7 @@ CHANGES = ("A feature of the ranker", "A scenario family", "A command", "A sourc
 COMPLETED = """
 import sys
 sys.argv = ["f1"]
-from f1_pipelines.cli import main
+from f1_pipelines.cli.main import main
 main()
 """
 

@@ -8,7 +8,7 @@ import pytest
 
 from f1_pipelines.serve.settings import ServeSettings
 from f1_pipelines.settings import PROJECT_ROOT, Settings
-from f1_pipelines.sim.parameters import describe
+from f1_pipelines.sim.engine.parameters import describe
 from f1_pipelines.tables.catalog import TABLES, VIEWS
 
 DOCS = PROJECT_ROOT / "docs"

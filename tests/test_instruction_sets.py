@@ -15,13 +15,14 @@ pytestmark = pytest.mark.timeout(300)
 ROOT = Path(__file__).parents[1]
 NUMERIC = (
     "tests/evaluation/test_metrics.py", "tests/evaluation/test_calibration.py",
-    "tests/evaluation/test_bounded_metrics.py", "tests/test_chances.py", "tests/features/test_bounds.py",
-    "tests/engineer/test_leaderboard.py", "tests/fits/test_scores.py", "tests/models/test_losses.py",
+    "tests/evaluation/test_bounded_metrics.py", "tests/evaluation/test_probabilities.py",
+    "tests/features/test_bounds.py", "tests/engineer/evaluation/test_leaderboard.py",
+    "tests/calibration/test_scores.py", "tests/models/test_losses.py",
 )
 # Once with nothing optional, once with little less than this machine has: the shortest of them.
-SELECTED = {"default": (*NUMERIC, "tests/evaluation/test_real_evaluation.py"),
+SELECTED = {"default": (*NUMERIC, "tests/backtest/test_real_evaluation.py"),
             "avx2": ("tests/evaluation/test_metrics.py", "tests/evaluation/test_calibration.py",
-                     "tests/test_chances.py")}
+                     "tests/evaluation/test_probabilities.py")}
 # Many orders of many rows: they take long, and others of their kind are run.
 LEFT_OUT = ("tied_scores", "any_order_of_the_races", "order_of_the_rows")
 AVX512 = ("X86_V4", "AVX512")  # beginnings of numpy's names for what a processor with AVX2 lacks

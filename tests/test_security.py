@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from f1_pipelines.cli import cli
-from f1_pipelines.serve import operations
-from f1_pipelines.serve.operations import KeyRefused, Operations
+from f1_pipelines.cli.main import cli
+from f1_pipelines.serve.routes import operations
+from f1_pipelines.serve.routes.operations import KeyRefused, Operations
 from f1_pipelines.serve.settings import ServeSettings
 
 ROOT = Path(__file__).parents[1]

@@ -8,9 +8,9 @@ import pandas as pd
 from pydantic import Field
 
 from f1_pipelines.assets.features import ranking_features
-from f1_pipelines.assets.launching import train_and_keep, versions
 from f1_pipelines.assets.metadata import described, preview
 from f1_pipelines.assets.simulation import circuit_fits
+from f1_pipelines.assets.training_launcher import train_and_keep, versions
 from f1_pipelines.resources.compute import Compute
 from f1_pipelines.resources.engineers import Engineers
 from f1_pipelines.resources.race_data import Clock
@@ -22,7 +22,7 @@ from f1_pipelines.warehouse.replace import replace_slices
 if TYPE_CHECKING:
     import duckdb
 
-    from f1_pipelines.engineer.scenes import Scenes
+    from f1_pipelines.engineer.scenario_sampler import Scenes
 
 ENGINEER_GROUP = {"group_name": "engineer", "owners": ["team:engineer"], "code_version": "3"}
 TURNS, SCENES = "turns.jsonl", "scenes.json"  # what a training reads, in its work folder
@@ -51,7 +51,7 @@ def sft_dataset(context: dg.AssetExecutionContext, config: DatasetConfig,
     Races are drawn from the training seeds of five families on the fitted circuits, in fields as close as those of the
     stored weekends. The values of all calls that he weighed stand beside his own.
     """
-    from f1_pipelines.engineer.turns import as_rows, balanced, calmed, expert_turns, race_keys
+    from f1_pipelines.engineer.data.demonstrations import as_rows, balanced, calmed, expert_turns, race_keys
 
     with warehouse.read() as connection:
         scenes = scenes_of(connection)
@@ -96,9 +96,9 @@ def sft_engineer(context: dg.AssetExecutionContext, config: SftConfig, warehouse
     the expert comments (their turns join `strategy.sft_turns`, driver `pupil`). A run that was killed goes on from its
     last checkpoint.
     """
-    from f1_pipelines.engineer.rounds import read_turns
-    from f1_pipelines.engineer.training import Job
-    from f1_pipelines.engineer.turns import as_rows
+    from f1_pipelines.engineer.data.dagger import read_turns
+    from f1_pipelines.engineer.data.demonstrations import as_rows
+    from f1_pipelines.engineer.training.job import Job
 
     with warehouse.read() as connection:
         turns = connection.sql("SELECT prompt, completion FROM strategy.sft_turns WHERE split = 'train' "
@@ -135,7 +135,7 @@ def grpo_engineer(context: dg.AssetExecutionContext, config: GrpoConfig, warehou
     trl's GRPO trainer; a call is worth the score of the race if the policy itself goes on from it. The step that is
     kept is the best on validation races. Whether it is better than the imitator, `strategy_evaluation` says on others.
     """
-    from f1_pipelines.engineer.training import Job
+    from f1_pipelines.engineer.training.job import Job
 
     with warehouse.read() as connection:
         parent = newest_engineer(connection, "sft", engineers.profile)
@@ -151,7 +151,7 @@ def grpo_engineer(context: dg.AssetExecutionContext, config: GrpoConfig, warehou
 
 def scenes_of(connection: "duckdb.DuckDBPyConnection") -> "Scenes":
     """What the races of engineers are made of, from the warehouse."""
-    from f1_pipelines.engineer import scenes
+    from f1_pipelines.engineer import scenario_sampler as scenes
 
     return scenes.scenes_of(connection)
 

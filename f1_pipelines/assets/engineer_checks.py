@@ -3,8 +3,8 @@ import dagster as dg
 
 from f1_pipelines.assets.checks import keys_are_unique, no_rows_check
 from f1_pipelines.assets.engineer import grpo_engineer, newest_engineer, sft_dataset, sft_engineer
-from f1_pipelines.assets.examination import scripted_races, strategy_evaluation
-from f1_pipelines.engineer.acceptance import PARSE_FAILURES
+from f1_pipelines.assets.strategy_evaluation import scripted_races, strategy_evaluation
+from f1_pipelines.engineer.evaluation.acceptance import PARSE_FAILURES
 from f1_pipelines.resources.engineers import Engineers
 from f1_pipelines.resources.warehouse import Warehouse
 from f1_pipelines.tables import strategy as tables
@@ -15,9 +15,9 @@ LEAST_TURNS = 4_900
 @dg.asset_check(asset=sft_engineer, blocking=True)
 def prompts_are_token_identical(warehouse: Warehouse, engineers: Engineers) -> dg.AssetCheckResult:
     """SFT, practice, examination and service read the same tokens: 50 turns in the published tokenizer."""
-    from f1_pipelines.engineer.agreement import disagreements
-    from f1_pipelines.engineer.checkpoints import load_engineer
-    from f1_pipelines.engineer.sft import Example
+    from f1_pipelines.engineer.inference.checkpoints import load_engineer
+    from f1_pipelines.engineer.training.sft import Example
+    from f1_pipelines.engineer.training.tokenization_parity import disagreements
 
     with warehouse.read() as connection:
         row = newest_engineer(connection, "sft", engineers.profile)

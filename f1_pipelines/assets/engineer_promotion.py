@@ -6,8 +6,8 @@ from f1_pipelines.assets.check_results import not_passed
 from f1_pipelines.assets.checks import no_rows_check
 from f1_pipelines.assets.engineer import ENGINEER_GROUP, grpo_engineer, lineage, sft_engineer
 from f1_pipelines.assets.engineer_checks import engineer_checks
-from f1_pipelines.assets.examination import strategy_evaluation
 from f1_pipelines.assets.metadata import described, preview
+from f1_pipelines.assets.strategy_evaluation import strategy_evaluation
 from f1_pipelines.resources.engineers import Engineers
 from f1_pipelines.resources.warehouse import Warehouse
 from f1_pipelines.tables import strategy as tables
@@ -23,7 +23,7 @@ def promoted_engineers(context: dg.AssetExecutionContext, warehouse: Warehouse,
     driven with its own weights (`engineer.acceptance`). One that is refused changes nothing for those that were
     promoted before; if it was promoted itself and its own weights fail, it is served no more.
     """
-    from f1_pipelines.engineer.acceptance import Verdict, judge
+    from f1_pipelines.engineer.evaluation.acceptance import Verdict, judge
 
     of_all = not_passed(context.instance, [sft_engineer, strategy_evaluation], engineer_checks)
     of_grpo = not_passed(context.instance, [grpo_engineer], engineer_checks)

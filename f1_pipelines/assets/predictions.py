@@ -9,11 +9,11 @@ from f1_pipelines.assets.checks import keys_are_unique, no_rows_check
 from f1_pipelines.assets.features import RANKING_BY_WEEKEND, ranking_features, training_rows
 from f1_pipelines.assets.metadata import described, preview, weekends_materialized
 from f1_pipelines.assets.partitions import weekends_of_run
-from f1_pipelines.assets.promotion import promoted_ranker
+from f1_pipelines.assets.ranker_promotion import promoted_ranker
 from f1_pipelines.features.history import read_history
 from f1_pipelines.features.stored import stored_features
+from f1_pipelines.forecast.predictions import at_each_stage, promoted_checkpoint, rank, with_outcome
 from f1_pipelines.lineage.seen import remember_predictions
-from f1_pipelines.predictions import at_each_stage, promoted_checkpoint, rank, with_outcome
 from f1_pipelines.resources.checkpoints import Checkpoints
 from f1_pipelines.resources.race_data import Clock
 from f1_pipelines.resources.warehouse import Warehouse
@@ -76,9 +76,9 @@ def race_predictions(context: dg.AssetExecutionContext, warehouse: Warehouse, ch
 def _simulate(context: dg.AssetExecutionContext, warehouse: Warehouse, features: pd.DataFrame, results: pd.DataFrame,
               trained: "TrainedRanker", checkpoint: str, now: datetime) -> int:
     """Simulate races without a result, and one that was asked for alone and never was simulated. How many it were."""
-    from f1_pipelines.fits.circuits import circuit_parameters
-    from f1_pipelines.simulated import learn_pace
-    from f1_pipelines.simulated_rows import simulated_rows
+    from f1_pipelines.calibration.circuits import circuit_parameters
+    from f1_pipelines.forecast.monte_carlo import learn_pace
+    from f1_pipelines.forecast.monte_carlo_rows import simulated_rows
 
     races = settings().f1_simulated_races
     with warehouse.read() as connection:

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 import dagster as dg
 from pydantic import Field
 
+from f1_pipelines.assets.checkpoint_store import Trained, keep, run_ids
 from f1_pipelines.assets.checks import keys_are_unique
 from f1_pipelines.assets.features import RANKING_GROUP, ranking_features, training_rows
-from f1_pipelines.assets.keeping import Trained, keep, run_ids
 from f1_pipelines.assets.metadata import described, line_plot, preview
 from f1_pipelines.features.history import data_version
 from f1_pipelines.models.config import F1NET, PRETRAINING_SEASONS

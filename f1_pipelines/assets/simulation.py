@@ -17,7 +17,7 @@ from f1_pipelines.tables.schema import Table
 from f1_pipelines.warehouse.replace import replace_slices
 
 if TYPE_CHECKING:
-    from f1_pipelines.fits.evidence import Evidence
+    from f1_pipelines.calibration.evidence import Evidence
 
 _COMMON = {"group_name": "simulation", "owners": ["team:simulation"], "kinds": {"python", "duckdb"},
            "code_version": "1", "backfill_policy": dg.BackfillPolicy.single_run()}
@@ -32,7 +32,7 @@ def circuit_fits(context: dg.AssetExecutionContext, warehouse: Warehouse) -> dg.
 
     Fitted to `race.laps`; what laps can't tell, and circuits without laps, keep the prior and say so.
     """
-    from f1_pipelines.fits.circuits import circuit_rows
+    from f1_pipelines.calibration.circuits import circuit_rows
 
     with warehouse.read() as connection:
         frames = _race_frames(connection)
@@ -67,10 +67,10 @@ def simulator_validation(context: dg.AssetExecutionContext, config: ValidationCo
     says which inputs were real: a replay with fitted pace is a fit, not a forecast. On sample data all this shows that
     the simulator repeats itself, and no more.
     """
-    from f1_pipelines.fits.circuits import circuit_parameters
-    from f1_pipelines.fits.distributions import distributions
-    from f1_pipelines.fits.replay import GIVEN
-    from f1_pipelines.fits.validation import replayable, summarise, validate
+    from f1_pipelines.calibration.circuits import circuit_parameters
+    from f1_pipelines.calibration.distributions import distributions
+    from f1_pipelines.calibration.replay import GIVEN
+    from f1_pipelines.calibration.validation import replayable, summarise, validate
 
     with warehouse.read() as connection:
         frames = _race_frames(connection)
@@ -100,8 +100,8 @@ def simulator_validation(context: dg.AssetExecutionContext, config: ValidationCo
 
 def _evidence(context: dg.AssetExecutionContext, frames: dict[str, pd.DataFrame]) -> "Evidence | None":
     """What the laps say; None, with a warning, where there are none to learn from (f1db without an archive)."""
-    from f1_pipelines.fits.evidence import gather
-    from f1_pipelines.fits.stage import CannotFit
+    from f1_pipelines.calibration.evidence import gather
+    from f1_pipelines.calibration.stage import CannotFit
 
     try:
         evidence = gather(frames["laps"], frames["results"], frames["pit_stops"], frames["calendar"])

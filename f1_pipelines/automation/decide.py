@@ -5,9 +5,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from f1_pipelines.automation.tries import Try, is_running, short, standing
+from f1_pipelines.automation.attempts import Try, is_running, short, standing
 from f1_pipelines.identity.weekends import Weekend
-from f1_pipelines.sources.news import News, Phase
+from f1_pipelines.sources.updates import News, Phase
 
 NEXT_PREDICTION = "next_prediction"
 PHASES = ("pre_race", "post_race", NEXT_PREDICTION)

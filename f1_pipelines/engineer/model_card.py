@@ -114,7 +114,7 @@ def _seeds(mine: pd.DataFrame) -> str:
 
 def _loading(engineer: Mapping[str, Any]) -> str:
     return ("## How to load it\n\n```python\nfrom pathlib import Path\n\n"
-            "from f1_pipelines.engineer.checkpoints import load_engineer\n"
+            "from f1_pipelines.engineer.inference.checkpoints import load_engineer\n"
             "from f1_pipelines.sim.environment.environment import RaceEnvironment\n\n"
             f"engineer = load_engineer(Path(\"{engineer['path']}\"))  # in the folder of checkpoints\n"
             "environment = RaceEnvironment()\nseen = environment.reset(7, \"late_safety_car\")\n"

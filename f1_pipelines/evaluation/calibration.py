@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pandas as pd
 
-from f1_pipelines.chances import PODIUM, POINTS
+from f1_pipelines.evaluation.probabilities import PODIUM, POINTS
 from f1_pipelines.tables.bounds import clip_rounding
 
 BINS = 10

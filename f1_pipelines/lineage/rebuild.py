@@ -13,15 +13,15 @@ import duckdb
 import pandas as pd
 
 from f1_pipelines.features.ranking import FEATURE_VERSION
+from f1_pipelines.forecast.monte_carlo_rows import simulated_again
+from f1_pipelines.forecast.predictions import rank
 from f1_pipelines.lineage.seen import Untraceable, rows_seen_by
 from f1_pipelines.models.checkpoints import Checkpoint, load_checkpoint
 from f1_pipelines.models.config import TrainConfig
 from f1_pipelines.models.continual.chain import bring_up_to_date
 from f1_pipelines.models.continual.settings import UpdateConfig
 from f1_pipelines.models.pretrain import pretrain_one
-from f1_pipelines.predictions import rank
 from f1_pipelines.promotion.champion import ancestry, usable
-from f1_pipelines.simulated_rows import simulated_again
 from f1_pipelines.tables.learning import UPDATES
 from f1_pipelines.tables.ranking import PREDICTIONS, SIMULATED_PREDICTIONS
 

@@ -32,7 +32,7 @@ from torch import Tensor
 from f1_pipelines.features.ranking import FEATURE_VERSION
 from f1_pipelines.models.config import TrainConfig
 from f1_pipelines.models.f1net import F1Net, F1NetConfig
-from f1_pipelines.models.places import Places
+from f1_pipelines.models.position_model import Places
 from f1_pipelines.models.ranker import Ranker, RankerConfig
 from f1_pipelines.models.trained import TrainedRanker
 from f1_pipelines.models.vocabulary import Vocabulary

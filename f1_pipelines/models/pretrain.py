@@ -16,7 +16,7 @@ from f1_pipelines.evaluation.metrics import spearman
 from f1_pipelines.models.checkpoints import save_checkpoint
 from f1_pipelines.models.config import F1NET, RANKER, TrainConfig
 from f1_pipelines.models.continual.fisher import fisher_information
-from f1_pipelines.models.places import with_places
+from f1_pipelines.models.position_model import with_places
 from f1_pipelines.models.training import train, training_races
 
 # Epochs between two lines of progress.

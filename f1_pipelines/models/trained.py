@@ -11,7 +11,7 @@ from torch import nn
 from f1_pipelines.models.batch import RaceBatch, to_batch
 from f1_pipelines.models.config import TrainConfig
 from f1_pipelines.models.f1net import F1Net, F1NetConfig
-from f1_pipelines.models.places import Places
+from f1_pipelines.models.position_model import Places
 from f1_pipelines.models.ranker import Ranker, RankerConfig
 from f1_pipelines.models.vocabulary import Vocabulary
 

@@ -22,10 +22,10 @@ import numpy as np
 import pandas as pd
 from scipy.stats import rankdata
 
-from f1_pipelines.chances import PODIUM, POINTS, chance_of, chances
 from f1_pipelines.evaluation.baselines import Baseline, by_grid
 from f1_pipelines.evaluation.bootstrap import mean_interval
 from f1_pipelines.evaluation.metrics import spearman
+from f1_pipelines.evaluation.probabilities import PODIUM, POINTS, chance_of, chances
 from f1_pipelines.features.ranking import as_known_at
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import dagster as dg
 from pydantic import Field
 
 from f1_pipelines.sources.base import RaceDataSource
-from f1_pipelines.sources.choose import open_source
+from f1_pipelines.sources.factory import open_source
 
 
 class Clock(dg.ConfigurableResource):

@@ -2,8 +2,8 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from f1_pipelines.serve.client import F1Env
-    from f1_pipelines.serve.models import F1Action, F1Observation, F1State
+    from f1_pipelines.serve.openenv.client import F1Env
+    from f1_pipelines.serve.openenv.models import F1Action, F1Observation, F1State
 
 __all__ = ["F1Action", "F1Env", "F1Observation", "F1State"]
 
@@ -11,9 +11,9 @@ __all__ = ["F1Action", "F1Env", "F1Observation", "F1State"]
 def __getattr__(name: str) -> object:
     """OpenEnv takes two seconds to import: it is loaded by whoever asks for it."""
     if name == "F1Env":
-        from f1_pipelines.serve.client import F1Env
+        from f1_pipelines.serve.openenv.client import F1Env
         return F1Env
     if name in __all__:
-        from f1_pipelines.serve import models
+        from f1_pipelines.serve.openenv import models
         return getattr(models, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

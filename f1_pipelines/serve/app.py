@@ -3,11 +3,11 @@ from __future__ import annotations
 
 from fastapi import FastAPI
 
-from f1_pipelines.serve import episodes, live, operations, predictions
 from f1_pipelines.serve.errors import answer_errors
-from f1_pipelines.serve.guard import guarded
+from f1_pipelines.serve.middleware import guarded
+from f1_pipelines.serve.openenv.sockets import add_openenv
+from f1_pipelines.serve.routes import episodes, operations, predictions, simulate
 from f1_pipelines.serve.settings import ServeSettings
-from f1_pipelines.serve.sockets import add_openenv
 
 
 def create_app(settings: ServeSettings, pages: bool = True) -> FastAPI:
@@ -21,7 +21,7 @@ def create_app(settings: ServeSettings, pages: bool = True) -> FastAPI:
                   "predictions and operations.", docs_url=None, redoc_url=None)
     answer_errors(app)
     add_openenv(app, settings)
-    for part in (episodes, live, predictions, operations):
+    for part in (episodes, simulate, predictions, operations):
         app.include_router(part.router(settings))
     if pages:
         from f1_pipelines.serve.pages.mount import mount_pages

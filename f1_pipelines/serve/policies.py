@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import duckdb
 
-from f1_pipelines.serve.published import NoWarehouse, published
+from f1_pipelines.serve.published_warehouse import NoWarehouse, published
 from f1_pipelines.settings import settings
 from f1_pipelines.sim.environment.observation import Observation
 from f1_pipelines.sim.policies.play import POLICIES, UnknownPolicy
@@ -20,7 +20,7 @@ from f1_pipelines.sim.policies.policy import Decision, Policy
 from f1_pipelines.sim.scenarios import Scenario
 
 if TYPE_CHECKING:
-    from f1_pipelines.engineer.engineer import Engineer
+    from f1_pipelines.engineer.inference.engineer import Engineer
 
 LOADED = 3  # language models kept in memory, the ones asked for last
 FOLDER = "engineers"  # in the folder of checkpoints
@@ -99,7 +99,7 @@ def promoted_engineers() -> dict[str, Promoted]:
 
 @lru_cache(maxsize=LOADED)
 def _loaded(checkpoint: str, folder: Path) -> tuple[Engineer, threading.Lock]:
-    from f1_pipelines.engineer.checkpoints import CheckpointError, load_engineer
+    from f1_pipelines.engineer.inference.checkpoints import CheckpointError, load_engineer
 
     try:
         return load_engineer(folder), threading.Lock()

@@ -6,14 +6,14 @@
     state = step(race, state, Calls(pit=np.array([[-1, HARD, -1]])))
     classify(race, run(race)).position
 """
-from f1_pipelines.sim.drive import NO_CALLS, Calls, drive_code
-from f1_pipelines.sim.engine import RaceOver, run, step
-from f1_pipelines.sim.parameters import CircuitParameters, EngineParameters
-from f1_pipelines.sim.priors import circuit_prior
-from f1_pipelines.sim.race import Race, prepare
-from f1_pipelines.sim.results import Classification, check_race, classify, explain
-from f1_pipelines.sim.setup import BadSetup, RaceSetup
-from f1_pipelines.sim.state import RaceState, new_state
+from f1_pipelines.sim.engine.drive import NO_CALLS, Calls, drive_code
+from f1_pipelines.sim.engine.parameters import CircuitParameters, EngineParameters
+from f1_pipelines.sim.engine.priors import circuit_prior
+from f1_pipelines.sim.engine.race import Race, prepare
+from f1_pipelines.sim.engine.results import Classification, check_race, classify, explain
+from f1_pipelines.sim.engine.setup import BadSetup, RaceSetup
+from f1_pipelines.sim.engine.state import RaceState, new_state
+from f1_pipelines.sim.engine.step import RaceOver, run, step
 
 __all__ = [
     "NO_CALLS", "BadSetup", "Calls", "CircuitParameters", "Classification", "EngineParameters", "Race", "RaceOver",

@@ -14,7 +14,7 @@ import pandas as pd
 from f1_pipelines.identity.weekends import Weekend
 
 if TYPE_CHECKING:
-    from f1_pipelines.sources.news import News, Phase
+    from f1_pipelines.sources.updates import News, Phase
 
 
 class SourceError(RuntimeError):

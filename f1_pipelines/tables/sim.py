@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from dataclasses import fields
 
-from f1_pipelines.sim.parameters import COMPOUNDS, CircuitParameters
+from f1_pipelines.sim.engine.parameters import COMPOUNDS, CircuitParameters
 from f1_pipelines.tables.race import WEEKEND
 from f1_pipelines.tables.schema import Column, Table
 
@@ -45,7 +45,7 @@ CIRCUITS = Table(
     ), slice_by=("season",))
 
 _METHOD = Column("method", "VARCHAR", "What was tried: grid, pace_rank, replay_fitted, replay_half, replay_ex_ante, "
-                 "laps_random_fifth, ... (fits/validation.py lists them)", required=True)
+                 "laps_random_fifth, ... (calibration/validation.py lists them)", required=True)
 _INPUTS = Column("real_inputs", "VARCHAR", "What was taken from the real race, the rest being simulated or known "
                  "before", required=True)
 _SCORES = (

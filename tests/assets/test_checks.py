@@ -10,12 +10,12 @@ import pytest
 from f1_pipelines.assets.checks import verdict
 from f1_pipelines.assets.features import training_rows
 from f1_pipelines.assets.simulation import _race_frames
+from f1_pipelines.cli.doctor import examine
 from f1_pipelines.definitions import defs
-from f1_pipelines.doctor import examine
 from f1_pipelines.features.history import read_history
 from f1_pipelines.features.ranking import build_ranking_features
+from f1_pipelines.forecast.predictions import with_outcome
 from f1_pipelines.identity.weekends import known_weekends, season_weekends
-from f1_pipelines.predictions import with_outcome
 from f1_pipelines.resources.warehouse import Warehouse
 from f1_pipelines.sources.calendar import calendar_rows
 from f1_pipelines.sources.sample import SampleSource

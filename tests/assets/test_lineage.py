@@ -7,10 +7,12 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from f1_pipelines import cli
 from f1_pipelines.assets.features import training_rows
+from f1_pipelines.cli import main
 from f1_pipelines.definitions import defs
 from f1_pipelines.features.history import data_version
+from f1_pipelines.forecast.monte_carlo import Pace
+from f1_pipelines.forecast.monte_carlo_rows import simulated_again, simulated_rows
 from f1_pipelines.lineage.rebuild import differences, rebuild
 from f1_pipelines.lineage.seen import Untraceable, rows_seen_by
 from f1_pipelines.lineage.trace import prove, trace
@@ -19,8 +21,6 @@ from f1_pipelines.promotion import promote
 from f1_pipelines.promotion.champion import ancestry
 from f1_pipelines.resources.tracking import Tracking
 from f1_pipelines.sim import circuit_prior
-from f1_pipelines.simulated import Pace
-from f1_pipelines.simulated_rows import simulated_again, simulated_rows
 from f1_pipelines.sources.base import Fetched
 from f1_pipelines.sources.classification import classification_hash
 from f1_pipelines.tables.race import RESULTS
@@ -117,7 +117,7 @@ def test_checkpoints_and_predictions_come_out_of_their_rows_again_whatever_was_a
 
 def test_simulated_races_come_out_again(season, run, rows, resources, monkeypatch):
     monkeypatch.setenv("F1_SIMULATED_RACES", "100")
-    monkeypatch.setattr("f1_pipelines.simulated.LEAST_CARS", 50)  # five races teach what a score is worth
+    monkeypatch.setattr("f1_pipelines.forecast.monte_carlo.LEAST_CARS", 50)  # five races teach what a score is worth
     assert run("race_predictions", partition="2025-miami", raises=True).success
     [(stage, checkpoint)] = rows("SELECT DISTINCT stage, checkpoint FROM ranking.simulated_predictions")
     simulated = f"2025-miami/{stage}/{checkpoint}/simulated"
@@ -186,7 +186,7 @@ def test_a_candidate_that_waits_is_a_warning(season, resources, rows):
 def test_the_command_traces_and_proves(season, newest, capsys, monkeypatch):
     def f1(*arguments: str) -> str:
         monkeypatch.setattr("sys.argv", ["f1", "trace", *arguments])
-        cli.main()
+        main.main()
         return capsys.readouterr().out
 
     told = f1(newest()["champion"], "--rebuild")

@@ -7,9 +7,9 @@ import pytest
 from f1_pipelines.assets.predictions import _to_come
 from f1_pipelines.definitions import defs
 from f1_pipelines.features.stored import stored_features
+from f1_pipelines.forecast.predictions import NothingToPredict, at_each_stage, promoted_checkpoint, rank
+from f1_pipelines.forecast.report import predict_stored
 from f1_pipelines.models.checkpoints import load_checkpoint
-from f1_pipelines.predict import predict_stored
-from f1_pipelines.predictions import NothingToPredict, at_each_stage, promoted_checkpoint, rank
 from f1_pipelines.resources.race_data import Clock
 from f1_pipelines.tables.features import STAGES
 

@@ -3,7 +3,7 @@ from dataclasses import replace
 
 import pytest
 
-from f1_pipelines.models import predictors
+from f1_pipelines.backtest import predictors
 from f1_pipelines.tables.evaluation import EVALUATION_TABLES, PROTOCOLS
 
 pytestmark = [pytest.mark.xdist_group("real-evaluation"), pytest.mark.timeout(600)]

@@ -31,9 +31,9 @@ from f1_pipelines.settings import settings
 from f1_pipelines.sources.base import Fetched, Refusal, SourceUnavailable
 from f1_pipelines.sources.calendar import calendar_rows
 from f1_pipelines.sources.classification import classification_hash
-from f1_pipelines.sources.news import News, in_what_was_fetched
 from f1_pipelines.sources.sample import SampleSource
 from f1_pipelines.sources.sample import source as sample_module
+from f1_pipelines.sources.updates import News, in_what_was_fetched
 from f1_pipelines.tables.race import CALENDAR
 
 SHEET_AFTER = timedelta(hours=3)  # from the start of a race to its official sheet

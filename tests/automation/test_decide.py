@@ -4,12 +4,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from f1_pipelines.automation.attempts import LOST_AFTER, MAX_TRIES, WAITS, Try, standing
 from f1_pipelines.automation.decide import Ask, Known, decide
-from f1_pipelines.automation.memory import Memory
-from f1_pipelines.automation.tries import LOST_AFTER, MAX_TRIES, WAITS, Try, standing
+from f1_pipelines.automation.sensor_cursor import Memory
 from f1_pipelines.identity.weekends import known_weekends
 from f1_pipelines.sources.base import SourceUnavailable
-from f1_pipelines.sources.news import News
+from f1_pipelines.sources.updates import News
 
 WEEKENDS = known_weekends()
 STORED = {weekend.key: "v1" for weekend in WEEKENDS if weekend.key < "2026" and weekend.planned == "scheduled"}

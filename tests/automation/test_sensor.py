@@ -5,9 +5,9 @@ import dagster as dg
 import pytest
 from dagster._core.storage.dagster_run import DagsterRun
 
-from f1_pipelines.assets.automation import ASKED_AT_TAG, VERSION_TAG, tries_of, weekend_sensor
 from f1_pipelines.assets.jobs import post_race
-from f1_pipelines.automation.tries import standing
+from f1_pipelines.assets.sensors import ASKED_AT_TAG, VERSION_TAG, tries_of, weekend_sensor
+from f1_pipelines.automation.attempts import standing
 from f1_pipelines.resources.race_data import Clock, RaceData
 from f1_pipelines.resources.warehouse import Warehouse
 

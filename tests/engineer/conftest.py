@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 import torch
 
-from f1_pipelines.engineer.checkpoints import save_engineer
-from f1_pipelines.engineer.engineer import Engineer
-from f1_pipelines.engineer.memory import some_line
+from f1_pipelines.engineer.data.demonstrations import Turn, expert_turns, race_keys
+from f1_pipelines.engineer.evaluation.memory_hints import some_line
+from f1_pipelines.engineer.inference.checkpoints import save_engineer
+from f1_pipelines.engineer.inference.engineer import Engineer
 from f1_pipelines.engineer.profiles import Architecture, GrpoSettings, Profile, SftSettings, profile_of
-from f1_pipelines.engineer.rendering import Rendering
-from f1_pipelines.engineer.scenes import Scenes
-from f1_pipelines.engineer.sft import Example, train_sft
-from f1_pipelines.engineer.tiny import fresh_model, train_tokenizer
-from f1_pipelines.engineer.turns import Turn, expert_turns, race_keys
+from f1_pipelines.engineer.prompting.rendering import Rendering
+from f1_pipelines.engineer.scenario_sampler import Scenes
+from f1_pipelines.engineer.training.sft import Example, train_sft
+from f1_pipelines.engineer.training.tiny_model import fresh_model, train_tokenizer
 from f1_pipelines.sim.environment.environment import RaceEnvironment
 from f1_pipelines.sim.policies.play import policy_for
 from f1_pipelines.sim.scenarios import Scenario, make_scenario

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pandas as pd
 import pytest
 
-from f1_pipelines.engineer.leaderboard import leaderboard
+from f1_pipelines.engineer.evaluation.leaderboard import leaderboard
 from f1_pipelines.engineer.model_card import model_card
 from f1_pipelines.sim.scenarios import FAMILIES
 from f1_pipelines.sim.scoring.dimensions import DIMENSIONS

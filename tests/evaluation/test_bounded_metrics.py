@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from f1_pipelines.backtest.protocols import summarise
+from f1_pipelines.backtest.slices import by_slice
 from f1_pipelines.evaluation.calibration import chance_metrics, expected_calibration_error, reliability
 from f1_pipelines.evaluation.metrics import METRICS, race_metrics
-from f1_pipelines.evaluation.protocols import summarise
-from f1_pipelines.evaluation.slices import by_slice
 from f1_pipelines.tables.evaluation import CALIBRATION, EVALUATION, EVALUATION_SLICES
 from f1_pipelines.tables.schema import InvalidRows
 

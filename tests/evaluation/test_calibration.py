@@ -2,8 +2,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from f1_pipelines.backtest.slices import by_slice, kinds_of_race
 from f1_pipelines.evaluation.calibration import LEAST, chance_metrics, expected_calibration_error, reliability
-from f1_pipelines.evaluation.slices import by_slice, kinds_of_race
 
 
 def cars(p_win, p_podium, p_points, order, predictor="us", protocol="holdout_2025"):

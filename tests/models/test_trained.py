@@ -7,7 +7,7 @@ import pytest
 
 from f1_pipelines.models.checkpoints import CheckpointError, load_checkpoint, save_checkpoint
 from f1_pipelines.models.config import RANKER
-from f1_pipelines.models.places import Places
+from f1_pipelines.models.position_model import Places
 from f1_pipelines.models.trained import STAND_INS, with_stand_ins
 from f1_pipelines.models.training import train
 

@@ -7,9 +7,9 @@ import pytest
 import torch
 from safetensors.torch import save
 
+from f1_pipelines.backtest.predictors import TrainedPredictor, champion, f1net_reference
 from f1_pipelines.evaluation.metrics import spearman
 from f1_pipelines.models.config import F1NET, RANKER
-from f1_pipelines.models.predictors import TrainedPredictor, champion, f1net_reference
 from f1_pipelines.models.training import train
 
 QUICK = {"champion": replace(RANKER, epochs=60, lr=0.03, seasons=None),

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pandas as pd
 import pytest
 
-from f1_pipelines import cli
+from f1_pipelines.cli import main
 from f1_pipelines.promotion import CantPromote, promote, roll_back, store_checkpoints
 from f1_pipelines.tracking.registry import MODEL
 from f1_pipelines.tracking.store import TrackingStore
@@ -106,7 +106,7 @@ def f1(capsys, monkeypatch):
     """Runs `f1 promote`; what it prints."""
     def run(*arguments: str) -> str:
         monkeypatch.setattr("sys.argv", ["f1", "promote", *arguments])
-        cli.main()
+        main.main()
         return capsys.readouterr().out
 
     return run
@@ -130,7 +130,7 @@ def test_a_registry_that_is_away_does_not_stop_it(place, f1, capsys, monkeypatch
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://127.0.0.1:9")
     checkpoint = place.made(GOOD)
     monkeypatch.setattr("sys.argv", ["f1", "promote", checkpoint])
-    cli.main()
+    main.main()
     told = capsys.readouterr()
     assert "is champion now" in told.out and "not tracked" in told.err
     assert place.champion == checkpoint

@@ -3,10 +3,10 @@ from __future__ import annotations
 
 import pytest
 
-from f1_pipelines.pictures.panels import TYRES
+from f1_pipelines.plots.panels import TYRES
+from f1_pipelines.serve.live_race import LiveRace
 from f1_pipelines.serve.pages import charts
-from f1_pipelines.serve.races import LiveRace
-from f1_pipelines.serve.starts import RaceAsked, begin_race
+from f1_pipelines.serve.race_factory import RaceAsked, begin_race
 
 
 @pytest.fixture(scope="module")

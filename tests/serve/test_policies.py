@@ -21,10 +21,10 @@ RACE = {"policy": "untrained-tiny", "seed": 3}
 @pytest.fixture(scope="module")
 def checkpoint(url):
     """A small model that has learnt nothing, stored as engineers are."""
-    from f1_pipelines.engineer.checkpoints import save_engineer
+    from f1_pipelines.engineer.inference.checkpoints import save_engineer
     from f1_pipelines.engineer.profiles import Architecture
-    from f1_pipelines.engineer.rendering import Rendering
-    from f1_pipelines.engineer.tiny import fresh_model, train_tokenizer
+    from f1_pipelines.engineer.prompting.rendering import Rendering
+    from f1_pipelines.engineer.training.tiny_model import fresh_model, train_tokenizer
 
     small = Architecture(hidden=16, layers=1, heads=1, kv_heads=1, head_dim=16, feed_forward=16, vocabulary=320)
     tokenizer = train_tokenizer([RaceEnvironment().reset(1, "dry_strategy_sprint").text, "STAY_OUT"], small)

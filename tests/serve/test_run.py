@@ -46,6 +46,6 @@ def test_a_port_that_is_taken_is_told():
 
 
 def test_neither_the_command_nor_the_definitions_load_the_web():
-    code = ("import sys, f1_pipelines.cli, f1_pipelines.definitions, f1_pipelines.serve; "
+    code = ("import sys, f1_pipelines.cli.main, f1_pipelines.definitions, f1_pipelines.serve; "
             f"print(sorted({HEAVY!r} & set(sys.modules)))")
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"

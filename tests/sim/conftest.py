@@ -5,13 +5,13 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from f1_pipelines.sim.drive import Calls, drive_code
-from f1_pipelines.sim.parameters import CircuitParameters, EngineParameters
-from f1_pipelines.sim.priors import circuit_prior
-from f1_pipelines.sim.race import Race
+from f1_pipelines.sim.engine.drive import Calls, drive_code
+from f1_pipelines.sim.engine.parameters import CircuitParameters, EngineParameters
+from f1_pipelines.sim.engine.priors import circuit_prior
+from f1_pipelines.sim.engine.race import Race
+from f1_pipelines.sim.engine.setup import RaceSetup
+from f1_pipelines.sim.engine.state import RaceState
 from f1_pipelines.sim.scenarios import Entry, GrandPrix
-from f1_pipelines.sim.setup import RaceSetup
-from f1_pipelines.sim.state import RaceState
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from f1_pipelines.doctor import examine
+from f1_pipelines.cli.doctor import examine
 from f1_pipelines.settings import settings
 
 

@@ -11,7 +11,7 @@ import duckdb
 import pandas as pd
 import pytest
 
-from f1_pipelines.doctor import examine
+from f1_pipelines.cli.doctor import examine
 from f1_pipelines.tables.catalog import BY_NAME
 from f1_pipelines.warehouse.database import WarehouseError, WarehouseFile
 from f1_pipelines.warehouse.replace import replace_slices

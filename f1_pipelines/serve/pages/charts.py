@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import Any
 
-from f1_pipelines.pictures.panels import TYRES
-from f1_pipelines.serve.races import CarOnLap, Lap
+from f1_pipelines.plots.panels import TYRES
+from f1_pipelines.serve.live_race import CarOnLap, Lap
 
 OURS, OTHERS, INK = "#ab47bc", ("#8d99ae", "#6c8ebf", "#7fa99b", "#b08d57", "#9c89b8", "#a3a380"), "#7d8590"
 TRACK = {"green": "#43a047", "vsc": "#fbc02d", "sc": "#fb8c00", "red": "#e53935"}

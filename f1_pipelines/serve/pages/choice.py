@@ -6,9 +6,9 @@ import secrets
 from nicegui import ui
 
 from f1_pipelines.serve.policies import offers
-from f1_pipelines.serve.predictions import driver_name
-from f1_pipelines.serve.published import NoWarehouse, published
-from f1_pipelines.serve.starts import BY_HAND, RaceAsked
+from f1_pipelines.serve.published_warehouse import NoWarehouse, published
+from f1_pipelines.serve.race_factory import BY_HAND, RaceAsked
+from f1_pipelines.serve.routes.predictions import driver_name
 from f1_pipelines.sim.scenarios import FAMILIES, GRAND_PRIX, MAX_SEED
 
 OWN = ""

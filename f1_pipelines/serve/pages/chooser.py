@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from nicegui import ui
 
+from f1_pipelines.sim.engine.parameters import COMPOUNDS
 from f1_pipelines.sim.environment.commands import CAR, EFFECTS, GRAMMAR, MAX_CHARS, TEXT
-from f1_pipelines.sim.parameters import COMPOUNDS
 
 _COLOURS = {"soft": "red-6", "medium": "amber-5", "hard": "grey-4", "inter": "green-6", "wet": "blue-5"}
 _TALK = "what is said: true, and in time"

@@ -5,13 +5,13 @@ import pandas as pd
 from fastapi import Request
 from nicegui import run, ui
 
-from f1_pipelines.serve.orders import GRID, PROMOTED, RESULT, NotKnown, checkpoints, order_of
+from f1_pipelines.serve.finishing_orders import GRID, PROMOTED, RESULT, NotKnown, checkpoints, order_of
+from f1_pipelines.serve.notices import newest_result
 from f1_pipelines.serve.pages.frame import PATIENCE_S, card, frame, notices, of_the_warehouse
 from f1_pipelines.serve.pages.lines import form, slopes
-from f1_pipelines.serve.predictions import comparison_of
-from f1_pipelines.serve.published import NoWarehouse, published
-from f1_pipelines.serve.replies import Comparison
-from f1_pipelines.serve.standing import newest_result
+from f1_pipelines.serve.published_warehouse import NoWarehouse, published
+from f1_pipelines.serve.routes.predictions import comparison_of
+from f1_pipelines.serve.schemas import Comparison
 
 # Of several protocols that judged a race, the one in which models learn as they would have.
 _PROTOCOLS = ["prequential_2026", "rolling_2019_2025", "holdout_2025"]

@@ -11,7 +11,7 @@ from nicegui import run, ui
 
 from f1_pipelines.serve.pages.curves import curves, intervals
 from f1_pipelines.serve.pages.frame import PATIENCE_S, card, frame, notices, of_the_warehouse
-from f1_pipelines.serve.published import NoWarehouse, published
+from f1_pipelines.serve.published_warehouse import NoWarehouse, published
 from f1_pipelines.settings import settings
 
 PICTURES = "/pictures"  # below the root of the pages

@@ -6,8 +6,8 @@ from contextlib import contextmanager
 
 from nicegui import ui
 
-from f1_pipelines.serve.published import NoWarehouse, published
-from f1_pipelines.serve.standing import standing
+from f1_pipelines.serve.notices import standing
+from f1_pipelines.serve.published_warehouse import NoWarehouse, published
 
 PAGES = (("/", "Live simulator", "sports_motorsports"), ("/predict", "Predict", "leaderboard"),
          ("/compare", "Compare", "compare_arrows"), ("/evidence", "Training evidence", "insights"),

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from f1_pipelines.serve.pages.charts import INK
-from f1_pipelines.serve.replies import Comparison, RankedCar
+from f1_pipelines.serve.schemas import Comparison, RankedCar
 
 COLOURS = ("#ab47bc", "#1e88e5", "#43a047", "#fb8c00", "#e53935", "#00acc1", "#8d6e63", "#7cb342", "#5c6bc0",
            "#f06292", "#9e9d24", "#78909c")

@@ -10,16 +10,16 @@ from fastapi import Request
 from nicegui import run, ui
 
 from f1_pipelines.serve.errors import FAULT
+from f1_pipelines.serve.live_race import Lap, LiveRace
 from f1_pipelines.serve.pages import charts
 from f1_pipelines.serve.pages.choice import ChoiceForm
 from f1_pipelines.serve.pages.chooser import Chooser
 from f1_pipelines.serve.pages.frame import PATIENCE_S, card, frame, notices
 from f1_pipelines.serve.pages.tower import DecisionLog, ScoreBars, Tower
 from f1_pipelines.serve.policies import PolicyUnavailable, offers
-from f1_pipelines.serve.predictions import driver_name
-from f1_pipelines.serve.races import Lap, LiveRace
+from f1_pipelines.serve.race_factory import BY_HAND, CLIENTS_FAULTS, begin_race
+from f1_pipelines.serve.routes.predictions import driver_name
 from f1_pipelines.serve.settings import ServeSettings
-from f1_pipelines.serve.starts import BY_HAND, CLIENTS_FAULTS, begin_race
 from f1_pipelines.sim.scenarios import GRAND_PRIX
 
 T = TypeVar("T")

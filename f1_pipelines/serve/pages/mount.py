@@ -20,8 +20,8 @@ def mount_pages(app: FastAPI, settings: ServeSettings) -> None:
     from nicegui import app as pages
     from nicegui import core, ui
 
-    from f1_pipelines.serve.operations import Operations
     from f1_pipelines.serve.pages import compare, evidence, live, operations, predict
+    from f1_pipelines.serve.routes.operations import Operations
 
     live.register(settings)
     predict.register()

@@ -8,12 +8,12 @@ from nicegui import run, ui
 
 from f1_pipelines.identity.weekends import UnknownWeekend
 from f1_pipelines.serve.dagster_api import ASSET_JOB, DagsterUnavailable, Materialized, Run
-from f1_pipelines.serve.operations import NO_KEY, KeyRefused, Operations
-from f1_pipelines.serve.orders import NotKnown, next_key
+from f1_pipelines.serve.finishing_orders import NotKnown, next_key
+from f1_pipelines.serve.notices import newest_result
 from f1_pipelines.serve.pages.frame import PATIENCE_S, card, frame, notices, of_the_warehouse
-from f1_pipelines.serve.predictions import weekends_of
-from f1_pipelines.serve.published import NoWarehouse, published
-from f1_pipelines.serve.standing import newest_result
+from f1_pipelines.serve.published_warehouse import NoWarehouse, published
+from f1_pipelines.serve.routes.operations import NO_KEY, KeyRefused, Operations
+from f1_pipelines.serve.routes.predictions import weekends_of
 
 _RUNS_SHOWN, _LOOKS_AGAIN_S = 15, 5.0
 _COLOURS = {"SUCCESS": "positive", "FAILURE": "negative", "CANCELED": "grey", "STARTED": "info"}

@@ -4,12 +4,12 @@ from __future__ import annotations
 from fastapi import Request
 from nicegui import run, ui
 
-from f1_pipelines.serve.orders import NotKnown, next_key, predicted_order, season_hits
+from f1_pipelines.serve.finishing_orders import NotKnown, next_key, predicted_order, season_hits
 from f1_pipelines.serve.pages.frame import PATIENCE_S, card, frame, notices, of_the_warehouse
 from f1_pipelines.serve.pages.lines import chances, hits_by_race
-from f1_pipelines.serve.predictions import Prediction, constructor_name, prediction_of, weekends_of
-from f1_pipelines.serve.published import NoWarehouse, published
-from f1_pipelines.serve.replies import WeekendRow
+from f1_pipelines.serve.published_warehouse import NoWarehouse, published
+from f1_pipelines.serve.routes.predictions import Prediction, constructor_name, prediction_of, weekends_of
+from f1_pipelines.serve.schemas import WeekendRow
 from f1_pipelines.tables.features import STAGES
 
 LATEST = "the last one reached"

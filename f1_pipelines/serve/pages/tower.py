@@ -3,8 +3,8 @@ from __future__ import annotations
 
 from nicegui import ui
 
-from f1_pipelines.serve.predictions import driver_name
-from f1_pipelines.serve.races import CarOnLap, Lap, LiveRace
+from f1_pipelines.serve.live_race import CarOnLap, Lap, LiveRace
+from f1_pipelines.serve.routes.predictions import driver_name
 from f1_pipelines.sim.scoring.dimensions import WEIGHTS
 
 _TALK = {"RADIO_DRIVER": "headset_mic", "DRAFT_PIT_WALL": "edit_note", "BRIEF_MEDIA": "mic"}

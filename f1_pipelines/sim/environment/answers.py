@@ -1,15 +1,15 @@
 """What comes back to the pit wall on a call: `answer_of(command, ...)`."""
 from __future__ import annotations
 
+from f1_pipelines.sim.engine.parameters import COMPOUNDS
+from f1_pipelines.sim.engine.race import Race
+from f1_pipelines.sim.engine.state import RaceState
 from f1_pipelines.sim.environment import inspections
 from f1_pipelines.sim.environment.commands import Command
 from f1_pipelines.sim.environment.inspections import Answer
-from f1_pipelines.sim.environment.wall import drivers_choice
-from f1_pipelines.sim.parameters import COMPOUNDS
-from f1_pipelines.sim.race import Race
+from f1_pipelines.sim.environment.pit_wall import drivers_choice
 from f1_pipelines.sim.scenarios import Scenario
 from f1_pipelines.sim.scoring.claims import CAR, CLOSED, FUEL, RAIN, STOP, claims_of
-from f1_pipelines.sim.state import RaceState
 
 HEARD = 3  # statements a listener repeats
 NOT_UNDERSTOOD = "Not a command, car stays out."

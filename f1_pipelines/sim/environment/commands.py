@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from f1_pipelines.sim.drive import MODES, TEMPS
-from f1_pipelines.sim.parameters import COMPOUNDS
+from f1_pipelines.sim.engine.drive import MODES, TEMPS
+from f1_pipelines.sim.engine.parameters import COMPOUNDS
 
 TOPICS = ("circuit", "tyres", "rules", "standings")
 MAX_CHARS = 400  # a longer command is refused unread: nobody says more than this on a lap

@@ -8,15 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from f1_pipelines.sim.engine import step as drive
+from f1_pipelines.sim.engine.parameters import STATUSES
+from f1_pipelines.sim.engine.race import prepare
+from f1_pipelines.sim.engine.state import RaceState, new_state
+from f1_pipelines.sim.engine.step import step as drive
 from f1_pipelines.sim.environment.answers import NOT_UNDERSTOOD, answer_of
 from f1_pipelines.sim.environment.commands import BadCommand, Command, parse
 from f1_pipelines.sim.environment.inspections import Answer
 from f1_pipelines.sim.environment.notes import Notes
 from f1_pipelines.sim.environment.observation import Observation, observe
-from f1_pipelines.sim.environment.wall import EGO, OnTrack, Wall
-from f1_pipelines.sim.parameters import STATUSES
-from f1_pipelines.sim.race import prepare
+from f1_pipelines.sim.environment.pit_wall import EGO, OnTrack, Wall
 from f1_pipelines.sim.scenarios import (
     ENV_VERSION,
     GRAND_PRIX,
@@ -30,8 +31,7 @@ from f1_pipelines.sim.scenarios import (
 )
 from f1_pipelines.sim.scenarios.opponents import calls_with
 from f1_pipelines.sim.scoring.dimensions import Score
-from f1_pipelines.sim.scoring.judge import judge, potential
-from f1_pipelines.sim.state import RaceState, new_state
+from f1_pipelines.sim.scoring.score import judge, potential
 
 REWARDS = ("shaped", "terminal")
 LONGEST_KEY = 60  # characters of a weekend
@@ -68,7 +68,7 @@ class RaceEnvironment:
         """
         Args:
             reward: `shaped` or `terminal`.
-            weekends: Finds the weekend of a `grand_prix` by its key, `f1_pipelines.grand_prix.stored_weekend` for one.
+            weekends: Finds the weekend of a `grand_prix` by its key. None: no race of that kind can be made.
         """
         if reward not in REWARDS:
             raise ValueError(f"reward must be one of {', '.join(REWARDS)}; got {reward!r}.")
@@ -89,7 +89,7 @@ class RaceEnvironment:
             return self.begin(make_scenario(family, seed, split, circuit))
         if self._weekends is None or weekend is None or car is None:
             raise BadScenario("a grand_prix is rebuilt from a weekend: RaceEnvironment(weekends=stored_weekend) of "
-                              "f1_pipelines.grand_prix, then reset(seed, 'grand_prix', weekend='2026-monaco', "
+                              "f1_pipelines.weekend_scenarios, then reset(seed, 'grand_prix', weekend='2026-monaco', "
                               "car='leclerc').")
         if not isinstance(weekend, str) or len(weekend) > LONGEST_KEY:
             raise BadScenario(f"a weekend reads season-slug, like 2026-monaco; got {str(weekend)[:40]!r}.")

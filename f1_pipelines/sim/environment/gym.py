@@ -11,11 +11,11 @@ from typing import Any
 import gymnasium
 import numpy as np
 
+from f1_pipelines.sim.engine.parameters import COMPOUNDS
 from f1_pipelines.sim.environment.commands import parse
 from f1_pipelines.sim.environment.environment import RaceEnvironment, Step
 from f1_pipelines.sim.environment.observation import Observation
 from f1_pipelines.sim.environment.vector import FEATURES, WORDLESS, action_of, command_of
-from f1_pipelines.sim.parameters import COMPOUNDS
 from f1_pipelines.sim.scenarios import seeds_of
 
 _LIMIT = 100.0

@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from f1_pipelines.sim.drive import Calls
-from f1_pipelines.sim.engine import step
-from f1_pipelines.sim.parameters import COMPOUNDS, GREEN, HARD, MEDIUM, SOFT
-from f1_pipelines.sim.race import Race, prepare
+from f1_pipelines.sim.engine.drive import Calls
+from f1_pipelines.sim.engine.parameters import COMPOUNDS, GREEN, HARD, MEDIUM, SOFT
+from f1_pipelines.sim.engine.race import Race, prepare
+from f1_pipelines.sim.engine.state import RaceState
+from f1_pipelines.sim.engine.step import step
 from f1_pipelines.sim.scenarios import CHARACTERS, Scenario, setup_of, without_luck
-from f1_pipelines.sim.scenarios.dice import share
-from f1_pipelines.sim.scenarios.happenings import ONSET_ERROR, PEAK_ERROR, RADAR_LAPS, Forecast
 from f1_pipelines.sim.scenarios.plans import kind_of
-from f1_pipelines.sim.state import RaceState
+from f1_pipelines.sim.scenarios.rng import share
+from f1_pipelines.sim.scenarios.track_events import ONSET_ERROR, PEAK_ERROR, RADAR_LAPS, Forecast
 
 EGO = 0
 TOLD, TOLD_OF_MANY = 6, 4  # cars in an answer about the field

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from f1_pipelines.sim.drive import MODE_EFFECTS, TEMP_EFFECTS
+from f1_pipelines.sim.engine.drive import MODE_EFFECTS, TEMP_EFFECTS
+from f1_pipelines.sim.engine.parameters import COMPOUNDS
 from f1_pipelines.sim.environment.commands import Command
-from f1_pipelines.sim.parameters import COMPOUNDS
 
 KEPT = 8  # notes, the latest; the text shows as many as fit
 FUEL_SLOW = {"green": 1.0, "vsc": 0.65, "sc": 0.5, "red": 0.5}  # of what a racing lap takes

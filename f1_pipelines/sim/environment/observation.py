@@ -10,15 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from f1_pipelines.sim.drive import MODES, TEMPS
+from f1_pipelines.sim.engine.drive import MODES, TEMPS
+from f1_pipelines.sim.engine.parameters import COMPOUNDS, STATUSES
+from f1_pipelines.sim.engine.race import Race
+from f1_pipelines.sim.engine.state import RaceState
+from f1_pipelines.sim.environment.pit_wall import Wall
 from f1_pipelines.sim.environment.prompt import briefing_of, text_of
-from f1_pipelines.sim.environment.wall import Wall
-from f1_pipelines.sim.parameters import COMPOUNDS, STATUSES
-from f1_pipelines.sim.race import Race
 from f1_pipelines.sim.scenarios import ENV_VERSION, Scenario
-from f1_pipelines.sim.scenarios.happenings import Closure
 from f1_pipelines.sim.scenarios.opponents import wetness_now
-from f1_pipelines.sim.state import RaceState
+from f1_pipelines.sim.scenarios.track_events import Closure
 
 EGO = 0
 

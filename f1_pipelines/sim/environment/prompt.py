@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from f1_pipelines.sim.parameters import HARD, MEDIUM, SOFT
+from f1_pipelines.sim.engine.parameters import HARD, MEDIUM, SOFT
 from f1_pipelines.sim.scenarios import Scenario
 
 if TYPE_CHECKING:

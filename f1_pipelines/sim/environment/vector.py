@@ -11,20 +11,20 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from f1_pipelines.sim.drive import MODES, RACE, TEMP_NORMAL, TEMPS
-from f1_pipelines.sim.engine import step as drive
+from f1_pipelines.sim.engine.drive import MODES, RACE, TEMP_NORMAL, TEMPS
+from f1_pipelines.sim.engine.parameters import COMPOUNDS, STATUSES
+from f1_pipelines.sim.engine.race import prepare
+from f1_pipelines.sim.engine.state import RaceState, new_state
+from f1_pipelines.sim.engine.step import step as drive
 from f1_pipelines.sim.environment.answers import NOT_UNDERSTOOD, answer_of
 from f1_pipelines.sim.environment.commands import CAR, GRAMMAR, TEXT, VERBS, BadCommand, Command, parse
 from f1_pipelines.sim.environment.inspections import Answer
 from f1_pipelines.sim.environment.notes import Notes
 from f1_pipelines.sim.environment.observation import Observation, observe
-from f1_pipelines.sim.environment.wall import EGO, Wall, drivers_choice
-from f1_pipelines.sim.parameters import COMPOUNDS, STATUSES
-from f1_pipelines.sim.race import prepare
+from f1_pipelines.sim.environment.pit_wall import EGO, Wall, drivers_choice
 from f1_pipelines.sim.scenarios import ENV_VERSION, Scenario, plans_of, setup_of
 from f1_pipelines.sim.scenarios.opponents import calls_with, wetness_now
-from f1_pipelines.sim.scoring.judge import judge_batch, potential
-from f1_pipelines.sim.state import RaceState, new_state
+from f1_pipelines.sim.scoring.score import judge_batch, potential
 
 OPPONENTS = 5
 FEATURES = ("lap_share", "laps_to_go", "vsc", "sc", "position", "gap_ahead_s", "gap_behind_s", "soft", "medium", "hard",

@@ -6,14 +6,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from f1_pipelines.sim.drive import MODES, TEMPS
+from f1_pipelines.sim.engine.drive import MODES, TEMPS
+from f1_pipelines.sim.engine.parameters import COMPOUNDS, CircuitParameters
+from f1_pipelines.sim.engine.priors import circuit_prior
 from f1_pipelines.sim.environment.notes import spent
 from f1_pipelines.sim.environment.observation import Observation
-from f1_pipelines.sim.parameters import COMPOUNDS, CircuitParameters
-from f1_pipelines.sim.priors import circuit_prior
 from f1_pipelines.sim.scenarios import FAMILIES
 from f1_pipelines.sim.scenarios.grand_prix import FUEL_LAPS
-from f1_pipelines.sim.scenarios.happenings import Forecast
+from f1_pipelines.sim.scenarios.track_events import Forecast
 
 Stops = list[tuple[int, int]]  # lap, compound
 

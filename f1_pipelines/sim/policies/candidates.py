@@ -3,13 +3,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from f1_pipelines.sim.drive import CONSERVE, FUEL_SAVE, MODES, PUSH, RACE, TEMPS, TYRE_SAVE
+from f1_pipelines.sim.engine.drive import CONSERVE, FUEL_SAVE, MODES, PUSH, RACE, TEMPS, TYRE_SAVE
+from f1_pipelines.sim.engine.parameters import COMPOUNDS, HARD, INTER, MEDIUM, SOFT, WET
 from f1_pipelines.sim.environment.commands import Command
 from f1_pipelines.sim.environment.observation import Observation
-from f1_pipelines.sim.parameters import COMPOUNDS, HARD, INTER, MEDIUM, SOFT, WET
 from f1_pipelines.sim.policies.belief import Belief
-from f1_pipelines.sim.policies.futures import Plan
-from f1_pipelines.sim.scenarios.happenings import Closure
+from f1_pipelines.sim.policies.sampled_futures import Plan
+from f1_pipelines.sim.scenarios.track_events import Closure
 
 DRY = (SOFT, MEDIUM, HARD)
 UNLIKELY_RAIN = 0.2

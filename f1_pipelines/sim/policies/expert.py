@@ -12,16 +12,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from f1_pipelines.sim.engine.parameters import COMPOUNDS, HARD, INTER, CircuitParameters
 from f1_pipelines.sim.environment.commands import STAY, Command
 from f1_pipelines.sim.environment.observation import Observation
-from f1_pipelines.sim.parameters import COMPOUNDS, HARD, INTER, CircuitParameters
 from f1_pipelines.sim.policies.belief import Belief, rain_now
 from f1_pipelines.sim.policies.candidates import driving_options, stop_plans
-from f1_pipelines.sim.policies.futures import Futures, Outcomes, Plan
 from f1_pipelines.sim.policies.policy import Decision
+from f1_pipelines.sim.policies.sampled_futures import Futures, Outcomes, Plan
 from f1_pipelines.sim.policies.sampling import sample
-from f1_pipelines.sim.policies.screening import raced
-from f1_pipelines.sim.scenarios.dice import digest
+from f1_pipelines.sim.policies.successive_halving import raced
+from f1_pipelines.sim.scenarios.rng import digest
 from f1_pipelines.sim.scenarios.scenario import MAX_LAPS
 
 FUTURES = 96

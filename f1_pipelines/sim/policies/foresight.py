@@ -11,12 +11,12 @@ from functools import lru_cache
 
 import numpy as np
 
-from f1_pipelines.sim.drive import MODES, TEMPS
+from f1_pipelines.sim.engine.drive import MODES, TEMPS
+from f1_pipelines.sim.engine.parameters import COMPOUNDS
 from f1_pipelines.sim.environment.commands import STAY, Command
 from f1_pipelines.sim.environment.environment import RaceEnvironment
 from f1_pipelines.sim.environment.observation import Observation
 from f1_pipelines.sim.environment.vector import VectorEnvironment, action_of
-from f1_pipelines.sim.parameters import COMPOUNDS
 from f1_pipelines.sim.policies.policy import Decision, Policy
 from f1_pipelines.sim.policies.registry import MORTALS
 from f1_pipelines.sim.scenarios import Scenario

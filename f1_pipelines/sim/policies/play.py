@@ -5,8 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from f1_pipelines.sim.engine.parameters import COMPOUNDS, STATUSES
 from f1_pipelines.sim.environment.environment import RaceEnvironment
-from f1_pipelines.sim.parameters import COMPOUNDS, STATUSES
 from f1_pipelines.sim.policies.oracle import Oracle
 from f1_pipelines.sim.policies.policy import Policy
 from f1_pipelines.sim.policies.registry import DEGENERATE, MORTALS

@@ -3,16 +3,16 @@ from __future__ import annotations
 
 import numpy as np
 
+from f1_pipelines.sim.engine.parameters import COMPOUNDS, GREEN, HARD, MEDIUM, SOFT
+from f1_pipelines.sim.engine.race import prepare
+from f1_pipelines.sim.engine.setup import RaceSetup
+from f1_pipelines.sim.engine.state import new_state
 from f1_pipelines.sim.environment.observation import CarSeen, Observation
-from f1_pipelines.sim.parameters import COMPOUNDS, GREEN, HARD, MEDIUM, SOFT
 from f1_pipelines.sim.policies.belief import Belief, bell
-from f1_pipelines.sim.policies.futures import Futures
-from f1_pipelines.sim.race import prepare
+from f1_pipelines.sim.policies.sampled_futures import Futures
 from f1_pipelines.sim.scenarios import CHARACTERS, Plans
-from f1_pipelines.sim.scenarios.happenings import CODE, PEAK_ERROR, PEAKS, Forecast, Shower, rain_trace
 from f1_pipelines.sim.scenarios.plans import kind_of
-from f1_pipelines.sim.setup import RaceSetup
-from f1_pipelines.sim.state import new_state
+from f1_pipelines.sim.scenarios.track_events import CODE, PEAK_ERROR, PEAKS, Forecast, Shower, rain_trace
 
 NEAR_CARS = 10  # of a full grid that the futures hold, ours among them
 

@@ -3,11 +3,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from f1_pipelines.sim.engine.parameters import COMPOUNDS
 from f1_pipelines.sim.environment.commands import STAY, Command
 from f1_pipelines.sim.environment.observation import Observation
-from f1_pipelines.sim.parameters import COMPOUNDS
 from f1_pipelines.sim.policies.policy import Decision
-from f1_pipelines.sim.scenarios.dice import digest
+from f1_pipelines.sim.scenarios.rng import digest
 
 WORDS = "box box pit now, rain, safety car, rival, tyres, undercut, cover, push"
 

@@ -1,4 +1,5 @@
 """Races from (family, seed), or from a weekend and a seed: what is on the grid, what will happen, who plans what."""
+from f1_pipelines.sim.scenarios.batch import plans_of, repeated, setup_of, with_other_luck, without_luck
 from f1_pipelines.sim.scenarios.families import (
     CHARACTERS,
     FAMILIES,
@@ -9,7 +10,6 @@ from f1_pipelines.sim.scenarios.families import (
     family_of,
 )
 from f1_pipelines.sim.scenarios.grand_prix import Entry, GrandPrix, make_grand_prix
-from f1_pipelines.sim.scenarios.grid import plans_of, repeated, setup_of, with_other_luck, without_luck
 from f1_pipelines.sim.scenarios.plans import Plans
 from f1_pipelines.sim.scenarios.scenario import (
     ENV_VERSION,

@@ -11,10 +11,9 @@ from functools import lru_cache
 
 import numpy as np
 
-from f1_pipelines.sim.parameters import HARD, MEDIUM, SOFT, CircuitParameters
-from f1_pipelines.sim.scenarios.dice import Dice, digest
+from f1_pipelines.sim.engine.parameters import HARD, MEDIUM, SOFT, CircuitParameters
 from f1_pipelines.sim.scenarios.families import GRAND_PRIX
-from f1_pipelines.sim.scenarios.happenings import closures_of_race, draw_race_status, draw_weather, rain_trace
+from f1_pipelines.sim.scenarios.rng import Dice, digest
 from f1_pipelines.sim.scenarios.scenario import (
     ENV_VERSION,
     PACE_ERROR_S,
@@ -23,6 +22,7 @@ from f1_pipelines.sim.scenarios.scenario import (
     check_seed,
     lasting_seed,
 )
+from f1_pipelines.sim.scenarios.track_events import closures_of_race, draw_race_status, draw_weather, rain_trace
 
 SPLIT = "grand_prix"  # of no split: weekends are never part of what sprints are trained or measured on
 FORM_PCT = 0.20  # sd of a driver's form of the day, % of a lap; docs/physics.md#lap-time: .31 a race, plans included

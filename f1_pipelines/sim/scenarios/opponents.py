@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from f1_pipelines.sim.arrays import any_of, everywhere
-from f1_pipelines.sim.drive import DEFAULT_DRIVE, DEFEND, Calls, drive_code
-from f1_pipelines.sim.parameters import COMPOUNDS, GREEN, HARD, INTER, MEDIUM, SOFT, WET
-from f1_pipelines.sim.race import Race
+from f1_pipelines.sim.engine.arrays import any_of, everywhere
+from f1_pipelines.sim.engine.drive import DEFAULT_DRIVE, DEFEND, Calls, drive_code
+from f1_pipelines.sim.engine.parameters import COMPOUNDS, GREEN, HARD, INTER, MEDIUM, SOFT, WET
+from f1_pipelines.sim.engine.race import Race
+from f1_pipelines.sim.engine.state import RaceState
 from f1_pipelines.sim.scenarios.plans import DEFENDER, GAMBLER, KINDS, NEVER, UNDERCUTTER, Plans, by_column
-from f1_pipelines.sim.state import RaceState
 
 # By column: wetness at which each leaves slicks (ours never on its own) and goes back to them, and how many laps before
 # his own each takes a closed track for his stop, in a sprint and in a Grand Prix.

@@ -12,12 +12,12 @@ from functools import cached_property
 
 import numpy as np
 
-from f1_pipelines.sim import noise
-from f1_pipelines.sim.parameters import HARD, MEDIUM, SOFT, CircuitParameters
-from f1_pipelines.sim.priors import circuit_prior, prior_rows
-from f1_pipelines.sim.scenarios.dice import Dice, digest, share
+from f1_pipelines.sim.engine import noise
+from f1_pipelines.sim.engine.parameters import HARD, MEDIUM, SOFT, CircuitParameters
+from f1_pipelines.sim.engine.priors import circuit_prior, prior_rows
 from f1_pipelines.sim.scenarios.families import SPLITS, UNSEEN_FAMILY, Family, family_of
-from f1_pipelines.sim.scenarios.happenings import (
+from f1_pipelines.sim.scenarios.rng import Dice, digest, share
+from f1_pipelines.sim.scenarios.track_events import (
     Closure,
     Forecast,
     Shower,

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from f1_pipelines.sim.parameters import COMPOUNDS, GREEN, SC
+from f1_pipelines.sim.engine.parameters import COMPOUNDS, GREEN, SC
 from f1_pipelines.sim.scenarios import Scenario
 
 RIVAL = "rival"  # stands for a sentence that only the lap it is said in can fill

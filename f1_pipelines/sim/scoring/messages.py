@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from f1_pipelines.sim.parameters import SC, VSC
+from f1_pipelines.sim.engine.parameters import SC, VSC
 from f1_pipelines.sim.scoring.claims import CAR, CLOSED, FUEL, RAIN, STAY, STOP, Claim, claims_of
 
 FALSE_COST, REPEAT_COST, IDLE_COST = 0.25, 0.15, 0.10

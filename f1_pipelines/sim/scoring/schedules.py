@@ -5,16 +5,16 @@ from functools import lru_cache
 
 import numpy as np
 
-from f1_pipelines.sim.drive import RACE, drive_code
-from f1_pipelines.sim.engine import step
-from f1_pipelines.sim.parameters import GREEN
-from f1_pipelines.sim.race import Race, prepare
+from f1_pipelines.sim.engine.drive import RACE, drive_code
+from f1_pipelines.sim.engine.parameters import GREEN
+from f1_pipelines.sim.engine.race import Race, prepare
+from f1_pipelines.sim.engine.state import RaceState, new_state
+from f1_pipelines.sim.engine.step import step
 from f1_pipelines.sim.scenarios import Plans, Scenario, plans_of, repeated, setup_of, with_other_luck
-from f1_pipelines.sim.scenarios.dice import digest
-from f1_pipelines.sim.scenarios.grid import alone
+from f1_pipelines.sim.scenarios.batch import alone
 from f1_pipelines.sim.scenarios.opponents import calls_with
-from f1_pipelines.sim.scoring.facts import Facts, facts_of, joined
-from f1_pipelines.sim.state import RaceState, new_state
+from f1_pipelines.sim.scenarios.rng import digest
+from f1_pipelines.sim.scoring.outcome import Facts, facts_of, joined
 
 MOST_CAR_LAPS = 200_000  # of a batch: 16 MB a table
 NEAR_S = 2.0  # to attack or defend; further away there is nobody

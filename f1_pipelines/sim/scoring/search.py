@@ -5,12 +5,12 @@ import itertools
 
 import numpy as np
 
-from f1_pipelines.sim.drive import CONSERVE, FUEL_SAVE, PUSH, RACE, TEMP_COOL, TEMP_WARM, TYRE_SAVE
-from f1_pipelines.sim.parameters import SC, VSC
+from f1_pipelines.sim.engine.drive import CONSERVE, FUEL_SAVE, PUSH, RACE, TEMP_COOL, TEMP_WARM, TYRE_SAVE
+from f1_pipelines.sim.engine.parameters import SC, VSC
 from f1_pipelines.sim.scenarios import Scenario
 from f1_pipelines.sim.scoring import dimensions
 from f1_pipelines.sim.scoring.announcements import placed, windows
-from f1_pipelines.sim.scoring.facts import Facts
+from f1_pipelines.sim.scoring.outcome import Facts
 from f1_pipelines.sim.scoring.schedules import ATTACK, DEFEND, MODE, NOTHING, PIT, TEMP, Copies
 
 ROUNDS, KEPT = 6, 3  # of climbing; plans that go on after the first

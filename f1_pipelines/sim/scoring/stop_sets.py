@@ -5,9 +5,9 @@ import itertools
 
 import numpy as np
 
-from f1_pipelines.sim.parameters import GREEN, HARD, INTER, MEDIUM, SOFT, WET
+from f1_pipelines.sim.engine.parameters import GREEN, HARD, INTER, MEDIUM, SOFT, WET
 from f1_pipelines.sim.scenarios import Scenario
-from f1_pipelines.sim.scoring.facts import Facts
+from f1_pipelines.sim.scoring.outcome import Facts
 from f1_pipelines.sim.scoring.schedules import Copies
 from f1_pipelines.sim.scoring.search import Stops, with_fuel
 

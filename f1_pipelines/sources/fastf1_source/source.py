@@ -27,11 +27,11 @@ from f1_pipelines.sources.classification import (
     check_qualifying,
     classification_hash,
 )
-from f1_pipelines.sources.fastf1_source import gates, jolpica, loading, rows, schedule
+from f1_pipelines.sources.fastf1_source import jolpica, loading, rows, schedule, validation
 from f1_pipelines.sources.fastf1_source.loading import Loaded, NotComplete
 from f1_pipelines.sources.fastf1_source.transport import Meter, meter_fastf1
-from f1_pipelines.sources.news import DECIDING, News, Phase, digest
-from f1_pipelines.sources.rate_budget import RateBudget
+from f1_pipelines.sources.rate_limit import RateBudget
+from f1_pipelines.sources.updates import DECIDING, News, Phase, digest
 from f1_pipelines.tables import race
 from f1_pipelines.tables.schema import InvalidRows, Table
 
@@ -218,7 +218,7 @@ class FastF1Source:
         order = jolpica.classification(sheet, weekend.season)
         if (order["status"].eq("retired") & order["laps"].eq(0)).any():
             with contextlib.suppress(NotComplete):  # without timing the sheet's word stands
-                absent = gates.never_started(self._timing(weekend, session, event))
+                absent = validation.never_started(self._timing(weekend, session, event))
                 order = jolpica.classification(sheet, weekend.season, absent)
         check_classification(order)
         return order
@@ -236,7 +236,7 @@ class FastF1Source:
         name, fresh = fastf1_session_name(weekend, session), self._is_fresh(weekend, session)
         loaded = loading.load_session(event, name, self._meter, fresh)
         try:
-            gates.check_timing(loaded, session)
+            validation.check_timing(loaded, session)
         except NotComplete as lacks:
             if fresh:
                 loading.forget_session(event, name)

@@ -15,7 +15,7 @@ import requests
 from requests.adapters import BaseAdapter
 
 from f1_pipelines.sources.base import SourceUnavailable
-from f1_pipelines.sources.rate_budget import RateBudget
+from f1_pipelines.sources.rate_limit import RateBudget
 
 # jolpica-f1 counts by the hour, so a bare 429 tells to come back in minutes, not seconds.
 _DEFAULT_RETRY_AFTER_S = 300.0

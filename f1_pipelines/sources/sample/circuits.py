@@ -8,17 +8,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from f1_pipelines.identity.circuits import circuit_of
+from f1_pipelines.identity.climate import rain_chance
+from f1_pipelines.identity.race_distance import race_distance
 from f1_pipelines.identity.weekend import Weekend
 from f1_pipelines.sim import CircuitParameters, circuit_prior
-from f1_pipelines.sources.sample.draws import normal, one, scale
+from f1_pipelines.sim.teams.seeded_draws import normal, one, scale
 
 # docs/physics.md#circuits between seasons of a circuit: pace .4 %, stops about 1 s, slopes a quarter of their value.
 PACE_SD_PCT, STOP_SD_S, SLOPE_SPREAD, PASS_SD = 0.35, 0.8, 1.35, 0.25
-# Chance that it rains in a session. 18 of 166 races were wet (docs/physics.md#rain); assumption by climate.
-RAIN_USUAL, RAIN_OFTEN, RAIN_SELDOM = 0.13, 0.26, 0.02
-_RAINY = frozenset({"spa-francorchamps", "silverstone", "interlagos", "montreal", "suzuka", "sepang", "spielberg",
-                    "zandvoort"})
-_DRY = frozenset({"bahrain", "jeddah", "lusail", "yas-marina", "las-vegas", "baku", "mexico-city"})
 
 
 def true_parameters(weekend: Weekend) -> CircuitParameters:
@@ -44,20 +41,9 @@ def true_parameters(weekend: Weekend) -> CircuitParameters:
         pass_circuit=prior.pass_circuit + PASS_SD * moved["pass"])
 
 
-def race_distance(weekend: Weekend) -> int:
-    """Planned laps of the Grand Prix. The calendar's number is the distance driven, which red flags cut short."""
-    prior = circuit_prior(weekend.circuit, weekend.season)
-    return prior.race_laps if prior.provenance == "circuit_prior" else weekend.race_laps or prior.race_laps
-
-
 def sprint_distance(weekend: Weekend) -> int:
     """Laps of a sprint: the least number that goes beyond 100 km."""
     return int(100.0 // circuit_of(weekend.circuit, weekend.layout).length_km) + 1
-
-
-def rain_chance(weekend: Weekend) -> float:
-    """Chance that it rains in a session of about two hours."""
-    return RAIN_OFTEN if weekend.circuit in _RAINY else RAIN_SELDOM if weekend.circuit in _DRY else RAIN_USUAL
 
 
 def is_wet(weekend: Weekend, session: str) -> bool:

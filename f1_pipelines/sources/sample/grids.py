@@ -7,7 +7,7 @@ import numpy as np
 
 from f1_pipelines.identity.line_ups import Entry
 from f1_pipelines.identity.weekend import Weekend
-from f1_pipelines.sources.sample.draws import uniform
+from f1_pipelines.sim.teams.seeded_draws import uniform
 
 # Ranking facts: about 1.2 cars a race start three places or more off their qualifying rank, 50 of 5 000 from the pits.
 DROP_EARLY, DROP_LATE = 0.015, 0.055  # chance of a penalty of 3, 5 or 10 places at the start and the end of a season

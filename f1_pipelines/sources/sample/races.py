@@ -10,18 +10,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from f1_pipelines.identity.climate import rain_chance
 from f1_pipelines.identity.line_ups import Entry
 from f1_pipelines.identity.weekend import Weekend
-from f1_pipelines.sim import Calls, CircuitParameters, Race, RaceSetup, RaceState, classify, noise, prepare
-from f1_pipelines.sim.engine import drive_lap
-from f1_pipelines.sim.parameters import INTER, RED, VSC, WET
-from f1_pipelines.sim.state import gaps, new_state
-from f1_pipelines.sim.weather import INTER_WET_CROSSOVER, SLICK_INTER_CROSSOVER, showers
-from f1_pipelines.sources.sample import plans
-from f1_pipelines.sources.sample.circuits import rain_chance, sprint_distance, true_parameters
-from f1_pipelines.sources.sample.draws import seed_of, uniform
+from f1_pipelines.sim import Calls, CircuitParameters, Race, RaceSetup, RaceState, classify, prepare
+from f1_pipelines.sim.engine import noise
+from f1_pipelines.sim.engine.parameters import INTER, RED, VSC, WET
+from f1_pipelines.sim.engine.state import gaps, new_state
+from f1_pipelines.sim.engine.step import drive_lap
+from f1_pipelines.sim.engine.weather import INTER_WET_CROSSOVER, SLICK_INTER_CROSSOVER, showers
+from f1_pipelines.sim.teams import plans
+from f1_pipelines.sim.teams.pit_wall import FEEL, PitWall
+from f1_pipelines.sim.teams.seeded_draws import seed_of, uniform
+from f1_pipelines.sources.sample.circuits import sprint_distance, true_parameters
 from f1_pipelines.sources.sample.grids import Grid
-from f1_pipelines.sources.sample.pit_wall import FEEL, PitWall
 from f1_pipelines.sources.sample.strengths import accident_scale, mechanical_scale, pace
 
 PIT_LANE_START_S = 9.0  # behind the field at the end of lap 1: the light turns green when all are past

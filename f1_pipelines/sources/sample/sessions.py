@@ -12,9 +12,9 @@ import numpy as np
 
 from f1_pipelines.identity.line_ups import Entry
 from f1_pipelines.identity.weekend import Weekend
-from f1_pipelines.sim import noise
+from f1_pipelines.sim.engine import noise
+from f1_pipelines.sim.teams.seeded_draws import uniform
 from f1_pipelines.sources.sample.circuits import is_wet, true_parameters
-from f1_pipelines.sources.sample.draws import uniform
 from f1_pipelines.sources.sample.strengths import pace
 
 FINAL_CARS = 10  # the last segment is for ten in any field

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from f1_pipelines.sim.state import ACCIDENT
-from f1_pipelines.sources.sample.draws import uniform
+from f1_pipelines.sim.engine.state import ACCIDENT
+from f1_pipelines.sim.teams.seeded_draws import uniform
 from f1_pipelines.sources.sample.frames import car_columns, objects
 from f1_pipelines.sources.sample.races import Driven
 

@@ -14,8 +14,9 @@ import pandas as pd
 
 from f1_pipelines.identity import line_ups
 from f1_pipelines.identity.line_ups import embedded_weekends
+from f1_pipelines.identity.race_distance import race_distance
 from f1_pipelines.identity.weekends import Weekend
-from f1_pipelines.sim.engine import ENGINE_VERSION
+from f1_pipelines.sim.engine.step import ENGINE_VERSION
 from f1_pipelines.sources.base import Fetched, Refusal
 from f1_pipelines.sources.calendar import calendar_rows
 from f1_pipelines.sources.classification import (
@@ -24,13 +25,12 @@ from f1_pipelines.sources.classification import (
     check_qualifying,
     classification_hash,
 )
-from f1_pipelines.sources.news import News, Phase, in_what_was_fetched
 from f1_pipelines.sources.sample import sheets, timing
-from f1_pipelines.sources.sample.circuits import race_distance
 from f1_pipelines.sources.sample.frames import Columns, car_columns, objects, stacked
 from f1_pipelines.sources.sample.races import Driven
 from f1_pipelines.sources.sample.sessions import practice
 from f1_pipelines.sources.sample.weekends import SampleWeekend, drive_sessions, grid_session
+from f1_pipelines.sources.updates import News, Phase, in_what_was_fetched
 from f1_pipelines.tables import race
 from f1_pipelines.tables.schema import Table
 

@@ -17,7 +17,7 @@ from f1_pipelines.identity.circuits import circuit_of
 from f1_pipelines.identity.entrants import constructors, lineage
 from f1_pipelines.identity.line_ups import Entry
 from f1_pipelines.identity.weekend import Weekend
-from f1_pipelines.sources.sample.draws import normal, scale
+from f1_pipelines.sim.teams.seeded_draws import normal, scale
 
 FIRST_SEASON, NEW_RULES = 2022, 2026
 # docs/physics.md#lap-time: spread of pace in a race .64 s until 2025, 1.30 s in 2026; team mates half a gap of .20 %.

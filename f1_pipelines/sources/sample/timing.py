@@ -11,9 +11,9 @@ import numpy as np
 
 from f1_pipelines.identity.entrants import drivers
 from f1_pipelines.identity.weekend import Weekend
-from f1_pipelines.sim.parameters import GREEN, RED, SC, VSC
+from f1_pipelines.sim.engine.parameters import GREEN, RED, SC, VSC
+from f1_pipelines.sim.teams.seeded_draws import one, uniform
 from f1_pipelines.sources.sample.circuits import air_temp_c, is_wet
-from f1_pipelines.sources.sample.draws import one, uniform
 from f1_pipelines.sources.sample.frames import car_columns, objects
 from f1_pipelines.sources.sample.races import Driven
 from f1_pipelines.tables.race import COMPOUNDS

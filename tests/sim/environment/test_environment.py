@@ -4,10 +4,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from f1_pipelines.sim.engine.parameters import COMPOUNDS
 from f1_pipelines.sim.environment import commands
 from f1_pipelines.sim.environment.environment import EpisodeOver, RaceEnvironment
-from f1_pipelines.sim.environment.wall import gap_behind_s
-from f1_pipelines.sim.parameters import COMPOUNDS
+from f1_pipelines.sim.environment.pit_wall import gap_behind_s
 from f1_pipelines.sim.policies.scripted import Random
 from f1_pipelines.sim.scenarios import ENV_VERSION, FAMILIES
 from f1_pipelines.sim.scoring.dimensions import WEIGHTS

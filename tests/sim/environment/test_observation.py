@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from f1_pipelines.sim.engine.parameters import GREEN, SC, VSC
 from f1_pipelines.sim.environment.inspections import FUEL_ERROR_LAPS, TYRE_ERROR_LAPS
 from f1_pipelines.sim.environment.prompt import MAX_TOKENS, token_bound
-from f1_pipelines.sim.parameters import GREEN, SC, VSC
 from f1_pipelines.sim.policies.scripted import Random
 from f1_pipelines.sim.scenarios import CHARACTERS, FAMILIES, make_scenario
 

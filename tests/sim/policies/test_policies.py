@@ -1,4 +1,4 @@
-"""Who wins: racing well, and nothing else. The full table is `python -m f1_pipelines.sim.policies.table`."""
+"""Who wins: racing well, and nothing else. The full table is `python -m f1_pipelines.sim.policies.leaderboard`."""
 from __future__ import annotations
 
 import inspect
@@ -10,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from f1_pipelines.sim.engine.priors import circuit_prior
 from f1_pipelines.sim.environment.commands import BadCommand, Command, parse
 from f1_pipelines.sim.environment.environment import RaceEnvironment
 from f1_pipelines.sim.environment.observation import Observation
@@ -27,12 +28,11 @@ from f1_pipelines.sim.policies import (
 from f1_pipelines.sim.policies import as_text as race_text
 from f1_pipelines.sim.policies.belief import Belief
 from f1_pipelines.sim.policies.expert import Expert
+from f1_pipelines.sim.policies.leaderboard import all_episodes, as_text, summarised
+from f1_pipelines.sim.policies.plan_diversity import as_text as as_text_of
+from f1_pipelines.sim.policies.plan_diversity import spread_of
 from f1_pipelines.sim.policies.registry import MORTALS
 from f1_pipelines.sim.policies.sampling import sample
-from f1_pipelines.sim.policies.spread import as_text as as_text_of
-from f1_pipelines.sim.policies.spread import spread_of
-from f1_pipelines.sim.policies.table import all_episodes, as_text, summarised
-from f1_pipelines.sim.priors import circuit_prior
 from f1_pipelines.sim.scenarios import ENV_VERSION, FAMILIES, make_scenario
 from f1_pipelines.sim.scoring.reference import reference_of
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from f1_pipelines.sim.engine import run
-from f1_pipelines.sim.parameters import GREEN, HARD, SC
-from f1_pipelines.sim.priors import circuit_prior
-from f1_pipelines.sim.race import Race, prepare
-from f1_pipelines.sim.results import DISQUALIFIED, check_race, classify
+from f1_pipelines.sim.engine.parameters import GREEN, HARD, SC
+from f1_pipelines.sim.engine.priors import circuit_prior
+from f1_pipelines.sim.engine.race import Race, prepare
+from f1_pipelines.sim.engine.results import DISQUALIFIED, check_race, classify
+from f1_pipelines.sim.engine.step import run
 from f1_pipelines.sim.scenarios import (
     BadScenario,
     make_grand_prix,

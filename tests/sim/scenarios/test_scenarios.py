@@ -9,10 +9,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from f1_pipelines.sim.engine import run
-from f1_pipelines.sim.parameters import GREEN, HARD, INTER, SC
-from f1_pipelines.sim.race import prepare
-from f1_pipelines.sim.results import DISQUALIFIED, check_race, classify
+from f1_pipelines.sim.engine.parameters import GREEN, HARD, INTER, SC
+from f1_pipelines.sim.engine.race import prepare
+from f1_pipelines.sim.engine.results import DISQUALIFIED, check_race, classify
+from f1_pipelines.sim.engine.step import run
 from f1_pipelines.sim.scenarios import (
     FAMILIES,
     MAX_SEED,

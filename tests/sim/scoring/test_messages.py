@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from f1_pipelines.sim.parameters import GREEN, HARD, SC
+from f1_pipelines.sim.engine.parameters import GREEN, HARD, SC
 from f1_pipelines.sim.policies.scripted import WORDS
 from f1_pipelines.sim.scoring.claims import claims_of
 from f1_pipelines.sim.scoring.messages import Course, Lap, Message, comms, due_topics

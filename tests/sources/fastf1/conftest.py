@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from f1_pipelines.sources.fastf1_source import FastF1Source, loading
-from f1_pipelines.sources.rate_budget import RateBudget
+from f1_pipelines.sources.rate_limit import RateBudget
 
 NOW = datetime(2026, 11, 29, 12, tzinfo=UTC)
 

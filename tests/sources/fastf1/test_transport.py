@@ -183,7 +183,7 @@ url = sys.argv[1]
 from f1_pipelines.identity.weekends import season_weekends
 from f1_pipelines.sources.base import SourceUnavailable
 from f1_pipelines.sources.fastf1_source import FastF1Source
-from f1_pipelines.sources.rate_budget import RateBudget
+from f1_pipelines.sources.rate_limit import RateBudget
 budget = RateBudget(Path(sys.argv[2]) / "requests.sqlite", max_wait_s=2)
 source = FastF1Source(Path(sys.argv[2]) / sys.argv[3], lambda: datetime(2026, 11, 29, tzinfo=UTC), budget)
 for weekend in season_weekends(2023)[:3]:

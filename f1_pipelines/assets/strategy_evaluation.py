@@ -1,0 +1,207 @@
+"""How good engineers are: the examination on held-out races, the leaderboard, and what went wrong."""
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+import dagster as dg
+import duckdb
+import pandas as pd
+from pydantic import Field
+
+from f1_pipelines.assets.engineer import ENGINEER_GROUP, grpo_engineer, lineage, scenes_of, sft_engineer
+from f1_pipelines.assets.features import ranking_features
+from f1_pipelines.assets.metadata import described, interval_plot, preview
+from f1_pipelines.assets.simulation import circuit_fits
+from f1_pipelines.assets.training_launcher import versions
+from f1_pipelines.resources.compute import Compute, free_memory_gib
+from f1_pipelines.resources.engineers import Engineers
+from f1_pipelines.resources.race_data import Clock
+from f1_pipelines.resources.warehouse import Warehouse
+from f1_pipelines.tables import strategy as tables
+from f1_pipelines.warehouse.replace import replace_slices
+
+if TYPE_CHECKING:
+    from f1_pipelines.engineer.data.demonstrations import RaceKey
+    from f1_pipelines.engineer.evaluation.episodes import Candidate, Result
+    from f1_pipelines.engineer.profiles import Profile
+    from f1_pipelines.engineer.scenario_sampler import Scenes
+
+_HINTS_FROM = 10_000  # training seeds that nothing else learns from
+_EVERY_WEEKEND = dg.AllPartitionMapping()
+_TABLES = (tables.EPISODES, tables.DECISIONS, tables.POSTMORTEMS)
+
+
+class SeatsConfig(dg.Config):
+    """How many races there are."""
+
+    seeds: int = Field(100, ge=1, description="Held-out races of each of the six families.")
+    unseen_circuits: int = Field(20, ge=0, description="Races of each trained family on circuits never trained on.")
+    workers: int = Field(0, ge=0, description="Processes; 0 takes one a core.")
+
+
+@dg.asset(**ENGINEER_GROUP, kinds={"python", "duckdb"}, metadata=described(tables.EPISODES),
+          deps=[circuit_fits, dg.AssetDep(ranking_features, partition_mapping=_EVERY_WEEKEND)])
+def scripted_races(context: dg.AssetExecutionContext, config: SeatsConfig, warehouse: Warehouse,
+                   clock: Clock) -> dg.MaterializeResult:
+    """Who does not learn, on the held-out races: random to expert, and the oracle. One row per (policy, race)."""
+    from f1_pipelines.engineer.evaluation.episodes import SCRIPTED, held_out
+    from f1_pipelines.engineer.evaluation.episodes import scripted_races as race
+
+    with warehouse.read() as connection:
+        scenes = scenes_of(connection)
+    keys = held_out(config.seeds, config.unseen_circuits)
+    found, results = race(scenes, keys, SCRIPTED, config.workers or os.cpu_count() or 1), []
+    for done, few in enumerate(found, start=1):
+        results += few
+        if done % 60 == 0:
+            context.log.info("%d of %d races", done, len(keys))
+    rows = _rows(results, scenes, clock)
+    with warehouse.write("scripted_races") as connection:
+        for table in _TABLES:
+            replace_slices(connection, table, rows[table.name], accept_fewer_rows=True)
+    episodes = rows["episodes"]
+    return dg.MaterializeResult(metadata={
+        "dagster/row_count": len(episodes), "races": len(keys), "scenes_version": scenes.version,
+        "mean_score": dg.MetadataValue.md(episodes.groupby("policy")["score"].agg(["mean", "count"]).sort_values(
+            "mean").round(3).to_markdown()),
+    })
+
+
+class ExaminationConfig(dg.Config):
+    """How engineers are examined."""
+
+    seeds: int = Field(30, ge=1, description="Held-out races of each family for engineers, the first of "
+                                          "scripted_races.")
+    unseen_circuits: int = Field(20, ge=0, description="Races of each trained family on circuits never trained on.")
+    renamed: bool = Field(True, description="Play the races again with other names and car numbers.")
+    hint_races: int = Field(24, ge=0, description="Training races of each family that the imitator plays, whose post-"
+                            "mortems become hints in the briefing of one more round of races; 0 for none.")
+    workers: int = Field(0, ge=0, description="Processes; 0 takes one a core.")
+
+
+@dg.asset(**ENGINEER_GROUP, kinds={"python", "pytorch", "duckdb"}, deps=[scripted_races, sft_engineer, grpo_engineer],
+          pool="gpu", metadata=described(tables.LEADERBOARD))
+def strategy_evaluation(context: dg.AssetExecutionContext, config: ExaminationConfig, warehouse: Warehouse,
+                        engineers: Engineers, compute: Compute, clock: Clock) -> dg.MaterializeResult:
+    """Every policy on the same held-out races. One row per (policy, variant, family).
+
+    Engineers generate in lockstep, greedy, no fallback: each output is kept as it came in `strategy.decisions`. Means
+    with 95 % intervals, paired differences, the share of the gap to the expert that is closed, regret to the oracle.
+    """
+    from f1_pipelines.engineer.evaluation.episodes import engineer_races, held_out
+    from f1_pipelines.engineer.evaluation.leaderboard import leaderboard
+
+    device, profile = compute.resolve(), engineers.chosen
+    compute.require(profile.min_free_gib, f"profile {profile.name}", device)
+    keys = held_out(config.seeds, config.unseen_circuits)
+    with warehouse.read() as connection:
+        scenes = scenes_of(connection)
+        oracle = _oracle(connection, keys, scenes)
+        stored = lineage(connection, engineers.profile)
+    race = partial(engineer_races, scenes, workers=_workers(config, device, profile), device=device,
+                   bf16=compute.precision_on(device, profile.bf16) == "bfloat16")
+    candidates = _candidates(config, stored, engineers)
+    hints = _hints(context, config, keys, scenes, candidates, race, warehouse, clock) if config.hint_races else {}
+    candidates = [one for one in candidates if one.variant != "hints" or hints]
+    results = []
+    for done, few in enumerate(race(candidates, keys, oracle=oracle, hints=hints), start=1):
+        results += few
+        if done % 60 == 0:
+            context.log.info("%d engineers in %d of %d races", len(candidates), done, len(keys))
+    rows = _rows(results, scenes, clock)
+    with warehouse.write("strategy_evaluation") as connection:
+        for table in _TABLES:
+            # Else an engineer of before, or of another profile, would stay beside those of now.
+            connection.execute(f"DELETE FROM {table.qualified} WHERE variant <> 'training' AND policy IN "
+                               "('untrained', 'sft', 'grpo')")
+            replace_slices(connection, table, rows[table.name], accept_fewer_rows=True)
+        board = leaderboard(connection.execute("SELECT * FROM strategy.episodes WHERE variant <> 'training' AND "
+                                               "scenes_version = ? AND env_version = ?",
+                                               [scenes.version, versions(scenes)["env_version"]]).df())
+        connection.execute("DELETE FROM strategy.leaderboard")
+        replace_slices(connection, tables.LEADERBOARD, board, accept_fewer_rows=True)
+    _write_cards(stored, board, rows["episodes"], engineers)
+    whole = board[board["family"] == "all"]
+    plain = whole[whole["variant"] == "plain"].sort_values("mean")
+    return dg.MaterializeResult(metadata={
+        "dagster/row_count": len(board), "episodes": len(rows["episodes"]),
+        **{f"score_{row.policy}": float(row.mean) for row in plain.itertuples()},
+        "leaderboard": preview(whole[["policy", "variant", "n", "mean", "low", "high", "gap_closed", "over_sft",
+                                      "over_sft_low", "over_sft_high", "regret", "parse_failures"]], 30),
+        "scores": interval_plot(plain.set_index("policy")[["mean", "low", "high"]], "Score on held-out races"),
+    })
+
+
+def _oracle(connection: duckdb.DuckDBPyConnection, keys: Sequence["RaceKey"],
+            scenes: "Scenes") -> dict["RaceKey", list[str]]:
+    """The oracle's calls in each race, as `scripted_races` stored them.
+
+    Raises:
+        dg.Failure: They are not all there.
+    """
+    calls = connection.execute("""
+        SELECT d.family, d.seed, list(d.raw_output ORDER BY d.lap) AS calls
+        FROM strategy.decisions d JOIN strategy.episodes e USING (policy, variant, family, seed)
+        WHERE d.policy = 'oracle' AND e.scenes_version = ? AND e.env_version = ? GROUP BY ALL""",
+                               [scenes.version, versions(scenes)["env_version"]]).fetchall()
+    found = {(family, seed): called for family, seed, called in calls}
+    lacking = [key for key in keys if key not in found]
+    if lacking:
+        raise dg.Failure(f"the oracle has not driven {len(lacking)} of {len(keys)} races, the first {lacking[0]}; "
+                         "materialize scripted_races with at least as many seeds and unseen_circuits")
+    return found
+
+
+def _workers(config: ExaminationConfig, device: str, profile: "Profile") -> int:
+    """Processes: a GPU has one, and on a CPU each needs its memory."""
+    if device != "cpu":
+        return 1
+    return max(min(config.workers or os.cpu_count() or 1, int(free_memory_gib(device) / profile.min_free_gib)), 1)
+
+
+def _candidates(config: ExaminationConfig, stored: pd.DataFrame, engineers: Engineers) -> list["Candidate"]:
+    """Every stored engineer, and the one that practised, or else the imitator, in all variants."""
+    from f1_pipelines.engineer.evaluation.episodes import Candidate
+
+    best = "grpo" if (stored["stage"] == "grpo").any() else "sft"
+    variants = ["plain"] + ["renamed"] * config.renamed + ["hints"] * bool(config.hint_races)
+    return [Candidate(row.stage, row.checkpoint, engineers.folder / row.path, variant) for row in stored.itertuples()
+            for variant in (variants if row.stage == best else ["plain"])]
+
+
+def _hints(context: dg.AssetExecutionContext, config: ExaminationConfig, keys: Sequence["RaceKey"], scenes: "Scenes",
+           candidates: Sequence["Candidate"], race: Callable[..., Iterator[list["Result"]]], warehouse: Warehouse,
+           clock: Clock) -> dict["RaceKey", str]:
+    """A line of memory for each race, from post-mortems of training races of its family that the imitator played."""
+    from f1_pipelines.engineer.data.demonstrations import race_keys
+    from f1_pipelines.engineer.evaluation.memory_hints import Memory
+
+    pupil = next(replace(one, variant="training") for one in candidates if one.policy == "sft")
+    played = race([pupil], race_keys("train", config.hint_races, start=_HINTS_FROM), oracle={})
+    results = [one for few in played for one in few]
+    rows = _rows(results, scenes, clock)
+    with warehouse.write("strategy_evaluation training") as connection:
+        for table in _TABLES:
+            replace_slices(connection, table, rows[table.name], accept_fewer_rows=True)
+    memory = Memory.of(rows["postmortems"], scenes.scenario)
+    context.log.info("%d lines of memory from %d training races", len(memory.lines), len(results))
+    return {key: hint for key in keys if (hint := memory.hint(scenes.scenario(*key)))}
+
+
+def _rows(results: Sequence["Result"], scenes: "Scenes", clock: Clock) -> dict[str, pd.DataFrame]:
+    """Rows of the three tables."""
+    common = {**versions(scenes), "made_at": clock.now()}
+    episodes = pd.DataFrame([one.episode for one in results]).assign(**common)
+    decisions = pd.DataFrame([row for one in results for row in one.decisions])
+    postmortems = pd.DataFrame([one.postmortem for one in results if one.postmortem]).assign(made_at=clock.now())
+    return {"episodes": episodes, "decisions": decisions, "postmortems": postmortems}
+
+
+def _write_cards(stored: pd.DataFrame, board: pd.DataFrame, episodes: pd.DataFrame, engineers: Engineers) -> None:
+    """A model card beside each checkpoint that was examined."""
+    from f1_pipelines.engineer.model_card import model_card
+
+    for row in stored.to_dict("records"):
+        (engineers.folder / row["path"] / "README.md").write_text(model_card(row, board, episodes))

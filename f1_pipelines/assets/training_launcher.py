@@ -1,0 +1,136 @@
+"""How a training of a language model is started, watched and kept."""
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import dagster as dg
+import pandas as pd
+from dagster._core.errors import DagsterPipesExecutionError
+
+from f1_pipelines.assets.metadata import line_plot
+from f1_pipelines.resources.compute import Compute
+from f1_pipelines.resources.engineers import Engineers
+from f1_pipelines.resources.race_data import Clock
+from f1_pipelines.resources.tracking import Tracking, linked
+from f1_pipelines.resources.warehouse import Warehouse
+from f1_pipelines.tables import strategy as tables
+from f1_pipelines.warehouse.replace import replace_slices
+
+if TYPE_CHECKING:
+    import duckdb
+
+    from f1_pipelines.engineer.scenario_sampler import Scenes
+    from f1_pipelines.engineer.training.job import Job, Trained
+    from f1_pipelines.tracking.runs import TrackedRun
+
+TRAINING = "f1_pipelines.engineer.training.job"
+_SHOWN = ("loss", "selection_score", "score", "entropy", "kl_to_sft", "dead_moments")  # of the curve, as plots
+
+
+def versions(scenes: "Scenes") -> dict[str, object]:
+    """Columns that say what a row holds for."""
+    from f1_pipelines.sim.environment.prompt import PROMPT_VERSION
+    from f1_pipelines.sim.scenarios import ENV_VERSION
+
+    return {"env_version": ENV_VERSION, "prompt_version": PROMPT_VERSION, "scenes_version": scenes.version}
+
+
+def train_and_keep(context: dg.AssetExecutionContext, job: "Job", inputs: Mapping[str, str], scenes: "Scenes",
+                   warehouse: Warehouse, engineers: Engineers, compute: Compute, clock: Clock,
+                   tracking: Tracking) -> dg.MaterializeResult:
+    """Run a job where `compute` says, store its checkpoints' rows and its curve, and tell.
+
+    The caller ends the job once all that it stores is stored. Killed before, the step takes the result from its folder.
+
+    Args:
+        context: Of the asset.
+        job: Without device, precision and processes, which are found here.
+        inputs: Text of the files that it reads.
+        scenes: What its races are made of.
+    """
+    profile, device = engineers.chosen, compute.resolve()
+    processes = compute.processes_on(device)
+    compute.require(profile.min_free_gib, f"profile {profile.name}", device, processes)
+    job = replace(job, device=device, precision=compute.precision_on(device, profile.bf16), processes=processes)
+    with tracking.run(context, f"{job.stage}_engineer {job.profile}", {"profile": job.profile, "seed": job.seed,
+                                                                     "launcher": compute.launcher}) as run:
+        trained = _launched(context, job, job.begin(inputs), compute, run)
+        run.params(trained.settings)
+        rows = _rows(context, job, trained, scenes, run, device, clock)
+        with warehouse.write(f"{job.stage}_engineer") as connection:
+            _keep(connection, job, rows, trained)
+    last = {name: values[-1] for name in _SHOWN if (values := [v for _, n, v in trained.points if n == name])}
+    return dg.MaterializeResult(metadata={
+        "checkpoint": trained.checkpoint, "parent": trained.untrained, "profile": job.profile, "device": device,
+        "launcher": compute.launcher, "processes": processes, "seconds": trained.seconds,
+        "n_parameters": trained.n_parameters, "n_turns": trained.n_turns,
+        "peak_memory_gib": trained.peak_memory_gib, "mlflow": linked(run),
+        "path": dg.MetadataValue.path(str(engineers.folder / trained.checkpoint)),
+        **({"tokens_per_s": trained.tokens_per_s} if trained.tokens_per_s else {}),
+        **{f"last_{name}": value for name, value in last.items()},
+        **{name: line_plot({name: values}, f"{job.stage} {name}", "point") for name in _SHOWN
+           if len(values := [v for _, n, v in trained.points if n == name]) > 1},
+    })
+
+
+def _launched(context: dg.AssetExecutionContext, job: "Job", file: Path, compute: Compute,
+              run: "TrackedRun") -> "Trained":
+    from f1_pipelines.engineer.training.job import FAILED, RESULT, Trained
+    from f1_pipelines.engineer.training.job import run as train
+    from f1_pipelines.engineer.training.parent_process import starter
+
+    if (file.parent / RESULT).is_file():
+        context.log.info("this training had ended when its run was killed; its result is taken")
+        return _tracked(Trained.read(file.parent), run)
+    if compute.launcher == "in_process":
+        from f1_pipelines.engineer.progress import Listener
+
+        return train(job, Listener(context.log.info, lambda step, numbers: run.metrics(
+            {name: value for name, value in numbers.items() if isinstance(value, int | float)}, step),
+            context.log.warning))
+    try:
+        # The op's context, since of the asset's the client asks for something deprecated.
+        dg.PipesSubprocessClient().run(context=context.op_execution_context, env=starter(),
+                                       command=compute.command(TRAINING, [str(file)], job.processes))
+    except DagsterPipesExecutionError as problem:
+        said = file.with_name(FAILED)
+        raise dg.Failure(said.read_text() if said.is_file() else
+                         f"{problem}, and it left no word: -9 means that it was killed, most often for want of memory; "
+                         "its output is above or in the run's stderr") from problem
+    return _tracked(Trained.read(file.parent), run)
+
+
+def _tracked(trained: "Trained", run: "TrackedRun") -> "Trained":
+    for step, name, value in trained.points:
+        run.metrics({name: value}, step)
+    return trained
+
+
+def _rows(context: dg.AssetExecutionContext, job: "Job", trained: "Trained", scenes: "Scenes", run: "TrackedRun",
+          device: str, clock: Clock) -> pd.DataFrame:
+    """Rows of `strategy.engineers`: what was trained and, for SFT, what it began as."""
+    common = {"profile": job.profile, "training_seed": job.seed, "n_parameters": trained.n_parameters,
+              **versions(scenes), "device": device, "dagster_run": context.run.run_id, "mlflow_run": run.id,
+              "made_at": clock.now()}
+    rows = [{"checkpoint": trained.checkpoint, "stage": job.stage, "parent": trained.untrained,
+             "n_turns": trained.n_turns, "settings": json.dumps(trained.settings), "seconds": trained.seconds,
+             "tokens_per_s": trained.tokens_per_s, "peak_memory_gib": trained.peak_memory_gib,
+             "path": trained.checkpoint, **common}]
+    if job.stage == "sft":
+        rows.insert(0, {"checkpoint": trained.untrained, "stage": "untrained", "parent": None, "n_turns": 0,
+                        "settings": "{}", "seconds": 0.0, "tokens_per_s": None, "peak_memory_gib": None,
+                        "path": trained.untrained, **common})
+    return pd.DataFrame(rows)  # whom of them is served, `promoted_engineers` decides
+
+
+def _keep(connection: "duckdb.DuckDBPyConnection", job: "Job", rows: pd.DataFrame, trained: "Trained") -> None:
+    # What is trained again and comes out as before stays what it was.
+    known = connection.execute("SELECT checkpoint, promoted, promotion FROM strategy.engineers").df()
+    rows = rows.merge(known, on="checkpoint", how="left")
+    replace_slices(connection, tables.ENGINEERS, rows.assign(promoted=rows["promoted"].eq(True)))
+    curve = pd.DataFrame(trained.points, columns=["step", "metric", "value"]).drop_duplicates(
+        ["step", "metric"], keep="last")
+    replace_slices(connection, tables.TRAINING_CURVE, curve.assign(
+        run=trained.checkpoint, stage=job.stage, profile=job.profile, training_seed=job.seed), accept_fewer_rows=True)

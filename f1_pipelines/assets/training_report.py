@@ -1,0 +1,118 @@
+"""Pictures of what was learnt: how engineers trained, what they score, one race told twice."""
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import dagster as dg
+import duckdb
+import pandas as pd
+
+from f1_pipelines.assets.engineer import ENGINEER_GROUP, newest_engineer, scenes_of
+from f1_pipelines.assets.metadata import described
+from f1_pipelines.assets.strategy_evaluation import strategy_evaluation
+from f1_pipelines.resources.engineers import Engineers
+from f1_pipelines.resources.warehouse import Warehouse
+from f1_pipelines.tables import strategy as tables
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from f1_pipelines.engineer.scenario_sampler import Scenes
+    from f1_pipelines.sim.policies.play import Played
+
+_STAGES = ("untrained", "sft", "grpo", "expert")
+
+
+@dg.asset(**ENGINEER_GROUP, kinds={"python", "matplotlib"}, deps=[strategy_evaluation],
+          metadata=described(tables.DECISIONS))
+def race_story(warehouse: Warehouse, engineers: Engineers) -> dg.MaterializeResult:
+    """One held-out race told twice: before training and after. One row per call, drawn.
+
+    The race is the one at the median of what training gained: neither the best nor the worst.
+    """
+    from f1_pipelines.plots.engineer_races import story_figure
+
+    with warehouse.read() as connection:
+        scenes = scenes_of(connection)
+        gains = connection.execute("""
+            SELECT before.family, before.seed, after.policy, after.score - before.score AS gain
+            FROM strategy.episodes before JOIN strategy.episodes after USING (family, seed, variant, scenes_version)
+            WHERE before.policy = 'untrained' AND variant = 'plain' AND scenes_version = ? AND after.policy = (
+                SELECT policy FROM strategy.leaderboard WHERE policy IN ('sft', 'grpo') AND family = 'all'
+                AND variant = 'plain' ORDER BY mean DESC LIMIT 1)
+            ORDER BY gain, family, seed""", [scenes.version]).df()
+        if gains.empty:
+            raise dg.Failure("no race was driven by an untrained and by a trained engineer; materialize "
+                             "strategy_evaluation first")
+        told = gains.iloc[len(gains) // 2]
+        key = (str(told["family"]), int(told["seed"]))
+        before, after = (_played(connection, scenes, policy, key) for policy in ("untrained", str(told["policy"])))
+    pictures = _saved({"race-story": story_figure(before, after)}, Path(engineers.pictures))
+    return dg.MaterializeResult(metadata={
+        "family": key[0], "seed": key[1], "policy": told["policy"], "gain": float(told["gain"]), **pictures})
+
+
+@dg.asset(**ENGINEER_GROUP, kinds={"python", "matplotlib"}, deps=[strategy_evaluation],
+          metadata=described(tables.TRAINING_CURVE))
+def training_evidence(warehouse: Warehouse, engineers: Engineers) -> dg.MaterializeResult:
+    """Training curves, scores by family, the way from nothing to the expert, the expert everywhere. One row per step.
+
+    Drawn from what the newest imitator and all that practised from it logged, and from the leaderboard.
+    """
+    from f1_pipelines.plots.engineer_races import circuit_grid
+    from f1_pipelines.plots.engineers import journey_figure, scores_figure, training_figure
+
+    with warehouse.read() as connection:
+        scenes = scenes_of(connection)
+        sft = newest_engineer(connection, "sft", engineers.profile)["checkpoint"]
+        curve = connection.execute("""
+            SELECT c.* FROM strategy.training_curve c JOIN strategy.engineers e ON c.run = e.checkpoint
+            WHERE ? IN (e.checkpoint, e.parent) ORDER BY c.run, c.step""", [sft]).df()
+        board = connection.sql("SELECT * FROM strategy.leaderboard WHERE variant = 'plain'").df()
+        races = connection.execute("""
+            SELECT family, seed FROM strategy.episodes WHERE policy = 'expert' AND scenes_version = ?
+            QUALIFY row_number() OVER (PARTITION BY circuit ORDER BY family, seed) = 1""", [scenes.version]).fetchall()
+        expert = [_played(connection, scenes, "expert", key) for key in races]
+    figures = {"training": training_figure(curve, board), "scores": scores_figure(board),
+               "journey": journey_figure(_journey(board, curve)), "circuits": circuit_grid(expert)}
+    return dg.MaterializeResult(metadata={"dagster/row_count": len(curve), "races_drawn": len(expert),
+                                          **_saved(figures, Path(engineers.pictures))})
+
+
+def _journey(board: pd.DataFrame, curve: pd.DataFrame) -> pd.DataFrame:
+    """Stages on held-out races, and between them the pupil before each round, in the races that he then drove."""
+    whole = board[board["family"] == "all"].set_index("policy")
+    stages = [stage for stage in _STAGES if stage in whole.index]
+    held_out = whole.loc[stages, ["mean", "low", "high"]].reset_index().assign(label=lambda rows: rows["policy"])
+    rounds = curve.pivot_table(index="step", columns="metric", values="value").filter(regex="^pupil_").dropna()
+    if rounds.empty:
+        return held_out
+    rounds = rounds.rename(columns={"pupil_score": "mean", "pupil_low": "low", "pupil_high": "high"}).reset_index()
+    rounds = rounds.assign(policy="sft", label=[f"before\nround {k}*" for k in range(1, len(rounds) + 1)])
+    at = stages.index("sft")
+    return pd.concat([held_out[:at], rounds[held_out.columns], held_out[at:]], ignore_index=True)
+
+
+def _played(connection: duckdb.DuckDBPyConnection, scenes: "Scenes", policy: str, key: tuple[str, int]) -> "Played":
+    """A race of the examination, driven again by the calls that were stored."""
+    from f1_pipelines.engineer.evaluation.episodes import played_again
+
+    calls = connection.execute("SELECT raw_output FROM strategy.decisions WHERE policy = ? AND variant = 'plain' AND "
+                               "family = ? AND seed = ? ORDER BY lap", [policy, *key]).fetchall()
+    return played_again(scenes.scenario(*key), policy, [output for (output,) in calls])
+
+
+def _saved(figures: dict[str, "Figure"], folder: Path) -> dict[str, dg.MetadataValue]:
+    """Each figure as PNG and SVG in the folder; their paths, and the pictures themselves, as metadata."""
+    from f1_pipelines.assets.metadata import picture
+    from f1_pipelines.plots.style import png_of, svg_of
+
+    folder.mkdir(parents=True, exist_ok=True)
+    told: dict[str, dg.MetadataValue] = {}
+    for name, figure in figures.items():
+        png = png_of(figure)
+        for suffix, content in (("png", png), ("svg", svg_of(figure))):
+            growing = folder / f".{name}.{suffix}"
+            growing.write_bytes(content)
+            growing.replace(folder / f"{name}.{suffix}")
+        told |= {name: picture(png, name), f"{name}_file": dg.MetadataValue.path(str(folder / f"{name}.png"))}
+    return told

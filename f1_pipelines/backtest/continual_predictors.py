@@ -1,0 +1,148 @@
+"""The ranker that keeps learning, as a predictor of the evaluation protocols."""
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pandas as pd
+
+from f1_pipelines.backtest.predictors import draw
+from f1_pipelines.backtest.pretraining_cache import Pretrainings
+from f1_pipelines.features.history import data_version
+from f1_pipelines.models.config import PRETRAINING_SEASONS, RANKER, TrainConfig
+from f1_pipelines.models.continual.fisher import fisher_information
+from f1_pipelines.models.continual.settings import PULLED_BACK, UpdateConfig
+from f1_pipelines.models.continual.update import Known, learn, window_of
+from f1_pipelines.models.position_model import Places, with_places
+from f1_pipelines.models.trained import TrainedRanker
+from f1_pipelines.models.training import train
+
+
+@dataclass
+class Continual:
+    """Pretrains on the seasons before a race's, then learns from that season's races one by one, as the chain does.
+
+    What was learnt is kept: where `fit` is called before each race of a season, it costs one update each time.
+
+    Attributes:
+        settings: How to learn on after each race.
+        config: Dial settings of the pretraining; the seasons are taken from what `fit` is given.
+        last_seasons: How many seasons to pretrain on.
+        stored: Where pretrainings are looked for before one is made.
+    """
+
+    settings: UpdateConfig
+    config: TrainConfig = RANKER
+    last_seasons: int = len(PRETRAINING_SEASONS)
+    stored: Pretrainings | None = None
+    _rows: pd.DataFrame | None = field(default=None, repr=False)
+    _digests: pd.Series | None = field(default=None, repr=False)
+    _asked: dict[int, tuple[pd.DataFrame, str, Known]] = field(default_factory=dict, repr=False)
+    _learnt: dict[tuple[str, ...], Known] = field(default_factory=dict, repr=False)
+    _places: dict[tuple[str, str], Places] = field(default_factory=dict, repr=False)
+
+    @property
+    def name(self) -> str:
+        return f"{self.config.model}_{self.settings.method}"
+
+    def fit(self, train_rows: pd.DataFrame) -> None:
+        """Take note of these races. They are learnt from once a race asks, for its season says which are pretraining's.
+        """
+        if self._rows is None or not train_rows.equals(self._rows):
+            self._rows, self._asked = train_rows, {}
+            self._digests = pd.util.hash_pandas_object(train_rows, index=False)
+
+    def scores(self, race: pd.DataFrame) -> np.ndarray:
+        """Score one race, higher = further ahead."""
+        return self.ranker_for(race).scores(race)
+
+    def ranker_for(self, race: pd.DataFrame) -> TrainedRanker:
+        """What scores this race."""
+        return self.known_before(int(race["season"].iloc[0])).trained
+
+    def drawn(self, race: pd.DataFrame) -> np.ndarray:
+        """Places of many races, (DRAWS, N). What turns scores into them is fitted on the pretraining, when asked."""
+        return self.drawn_by(self.known_before(int(race["season"].iloc[0])), race, self.name)
+
+    def drawn_by(self, known: Known, race: pd.DataFrame, name: str) -> np.ndarray:
+        """The same for any ranker that comes from this pretraining."""
+        earlier, version, _ = self._before(int(race["season"].iloc[0]))
+        [stage] = race["stage"].unique()
+        if (version, stage) not in self._places:
+            self._places[version, stage] = with_places(self._learnt[version,].trained, earlier, [stage]).places
+        return draw(self._places[version, stage], race, known.trained.scores(race), name)
+
+    def pretrained_before(self, season: int) -> Known:
+        """What is known before the first race of a season."""
+        return self._learnt[self._before(season)[1],]
+
+    def known_before(self, season: int) -> Known:
+        """What is known after the races of `fit`: pretrained on earlier seasons, updated by each race of this one."""
+        return self._before(season)[2]
+
+    def _before(self, season: int) -> tuple[pd.DataFrame, str, Known]:
+        """Races of the pretraining for a season, their version, and what is known now; worked out once for a `fit`."""
+        if self._rows is None:
+            raise RuntimeError(f"{self.name} has learnt nothing yet: call fit first")
+        if season not in self._asked:
+            seasons = sorted({s for s in self._rows["season"] if s < season})[-self.last_seasons:]
+            earlier = self._rows[self._rows["season"].isin(seasons)]
+            version = self._version(earlier)
+            if (version,) not in self._learnt:
+                self._learnt[version,] = self._pretrained(earlier)
+            self._asked[season] = earlier, version, self._learn_since(season, earlier, version)
+        return self._asked[season]
+
+    def _learn_since(self, season: int, earlier: pd.DataFrame, version: str) -> Known:
+        pretrained = known = self._learnt[version,]
+        if self.settings.method == "none":
+            return pretrained
+        steps: tuple[str, ...] = (version,)
+        since = self._rows[self._rows["season"] == season].sort_values(["race_start", "driver"])
+        for weekend in since["weekend"].drop_duplicates():
+            window = window_of(since, weekend, self.settings.window_races)
+            steps = (*steps, self._version(window))
+            if steps not in self._learnt:
+                self._learnt[steps] = learn(known, pretrained, window, self.settings, earlier).known
+            known = self._learnt[steps]
+        return known
+
+    def _version(self, rows: pd.DataFrame) -> str:
+        """As good as `data_version` to tell some of our rows from others, and each row is looked at once only."""
+        return self._digests[rows.index].to_numpy().tobytes().hex()
+
+    def _pretrained(self, rows: pd.DataFrame) -> Known:
+        seasons = tuple(sorted(int(season) for season in rows["season"].unique()))
+        config = replace(self.config, seasons=seasons)
+        stored = self.stored.find(config, data_version(rows)) if self.stored else None
+        if stored is not None:
+            return stored
+        trained, _ = train(rows, config)
+        known = Known(trained, fisher_information(trained, rows) if self.settings.method in PULLED_BACK else None)
+        if self.stored:
+            self.stored.keep(known, data_version(rows))
+        return known
+
+
+@dataclass
+class Unadapted:
+    """The pretrained ranker that another one keeps learning from, as it was before its first race."""
+
+    continual: Continual
+
+    @property
+    def name(self) -> str:
+        return self.continual.config.model
+
+    def fit(self, train_rows: pd.DataFrame) -> None:
+        """Take note of these races, of which only earlier seasons count."""
+        self.continual.fit(train_rows)
+
+    def scores(self, race: pd.DataFrame) -> np.ndarray:
+        """Score one race, higher = further ahead."""
+        return self.continual.pretrained_before(int(race["season"].iloc[0])).trained.scores(race)
+
+    def drawn(self, race: pd.DataFrame) -> np.ndarray:
+        """Places of many races, (DRAWS, N)."""
+        known = self.continual.pretrained_before(int(race["season"].iloc[0]))
+        return self.continual.drawn_by(known, race, self.name)

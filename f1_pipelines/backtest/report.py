@@ -1,0 +1,128 @@
+"""Every predictor under every protocol, as rows of the evaluation tables, and what the numbers depend on."""
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from f1_pipelines.backtest.protocols import (
+    SEASONS_TESTED,
+    SEASONS_TESTED_BY_WEEKEND,
+    KnownFolds,
+    Predictor,
+    folds,
+    judge,
+    summarise,
+)
+from f1_pipelines.backtest.slices import by_slice
+from f1_pipelines.evaluation.baselines import BASELINES
+from f1_pipelines.evaluation.calibration import expected_calibration_error, reliability
+from f1_pipelines.features.history import data_version
+from f1_pipelines.tables.evaluation import CALIBRATION, EVALUATION, EVALUATION_SLICES, EVALUATION_SUMMARY
+
+# Raised when the same rows and settings give other numbers than before.
+EVALUATION_VERSION = "3"
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """Rows of the four evaluation tables, of one protocol, less `evaluated_at`."""
+
+    races: pd.DataFrame
+    summary: pd.DataFrame
+    calibration: pd.DataFrame
+    slices: pd.DataFrame
+
+
+def default_predictors(protocol: str, results: pd.DataFrame, checkpoints: Path | None = None) -> list[Predictor]:
+    """The baselines, the reference and our ranker, its simulated races; where a season is followed race by race, each
+    model as it keeps learning (`_ewc`) and as it was before the season.
+
+    Args:
+        protocol: Name of the protocol.
+        results: Rows of `race.results`, for the simulated races.
+        checkpoints: Folder with pretrainings that need not be repeated.
+    """
+    from f1_pipelines.backtest.continual_predictors import Continual, Unadapted
+    from f1_pipelines.backtest.predictors import GridLogit, champion, f1net_reference
+    from f1_pipelines.backtest.pretraining_cache import Pretrainings
+    from f1_pipelines.forecast.monte_carlo_rows import SimulatedRaces, evaluated_races
+    from f1_pipelines.models.config import F1NET
+    from f1_pipelines.models.continual.settings import DEFAULT
+
+    if protocol in SEASONS_TESTED_BY_WEEKEND:
+        stored = Pretrainings(checkpoints) if checkpoints else None
+        ours, reference = Continual(DEFAULT, stored=stored), Continual(DEFAULT, F1NET, stored=stored)
+        models = [Unadapted(reference), reference, Unadapted(ours), ours]
+    else:
+        ours = champion()
+        models = [f1net_reference(), ours]
+    simulated = [SimulatedRaces(ours, results)] if evaluated_races() else []
+    return [*BASELINES, GridLogit(), *models, *simulated]
+
+
+def rows_of(rows: pd.DataFrame, protocol: str) -> pd.DataFrame:
+    """The rows that a protocol looks at: a later race changes none of its numbers. Empty where it has no test race, or
+    no earlier season to learn from."""
+    tested = {**SEASONS_TESTED, **SEASONS_TESTED_BY_WEEKEND}[protocol]
+    upto = rows[rows["season"] <= max(tested)]
+    train, _ = next(folds(upto, protocol), (upto.iloc[:0], upto))
+    return upto.iloc[:0] if train.empty else upto
+
+
+def versions(rows: pd.DataFrame, kinds: pd.DataFrame, protocol: str) -> tuple[str, str]:
+    """What the numbers of a protocol depend on: version of its rows, digest of settings and code.
+
+    Args:
+        rows: As `rows_of` gives them.
+        kinds: What the races were like (`evaluation.slices.kinds_of_race`).
+        protocol: Its name.
+    """
+    from f1_pipelines.forecast.monte_carlo import DAY_SD_PCT, STRETCH
+    from f1_pipelines.forecast.monte_carlo_rows import evaluated_races
+    from f1_pipelines.models.config import F1NET, RANKER
+    from f1_pipelines.models.continual.settings import DEFAULT
+    from f1_pipelines.models.position_model import INPUTS, PRIOR
+    from f1_pipelines.sim.engine.step import ENGINE_VERSION
+
+    tested = kinds[kinds.index.isin(set(rows["weekend"]))].sort_index()
+    said = [EVALUATION_VERSION, protocol, RANKER, F1NET, DEFAULT, INPUTS, PRIOR, ENGINE_VERSION, STRETCH, DAY_SD_PCT,
+            evaluated_races(), tested.to_csv()]
+    return data_version(rows), hashlib.sha256(repr(said).encode()).hexdigest()[:12]
+
+
+def evaluate_protocol(rows: pd.DataFrame, results: pd.DataFrame, kinds: pd.DataFrame, protocol: str,
+                      log: Callable[[str], None], known: KnownFolds | None = None,
+                      checkpoints: Path | None = None) -> Evaluated:
+    """Judge predictors under one protocol.
+
+    Args:
+        rows: Starters of run races with features and outcome, as `rows_of` gives them.
+        results: Rows of `race.results` of these races.
+        kinds: What the races were like (`evaluation.slices.kinds_of_race`).
+        protocol: Its name.
+        log: Told what is being run.
+        known: Folds of this run's other protocols, which are not judged again where this one has them too.
+        checkpoints: Folder with pretrainings that need not be repeated.
+    """
+    from f1_pipelines.models.training import one_thread
+
+    seasons = {**SEASONS_TESTED, **SEASONS_TESTED_BY_WEEKEND}[protocol]
+    unit = "season" if protocol in SEASONS_TESTED else "race"
+    log(f"{protocol}: testing {seasons[0]} to {seasons[-1]}, each {unit} on what earlier ones taught")
+    data, settings = versions(rows, kinds, protocol)
+    with one_thread():  # for scoring too these models are too small for two
+        judged = judge(default_predictors(protocol, results, checkpoints), rows, protocol,
+                       known if protocol in SEASONS_TESTED else None)
+    summary = summarise(judged.races).rename(columns={"races": "n_races", "delta": "delta_spearman"})
+    table = reliability(judged.cars) if len(judged.cars) else pd.DataFrame(columns=CALIBRATION.column_names)
+    if len(table):
+        errors = expected_calibration_error(table).reset_index().assign(population="starters")
+        summary = summary.merge(errors, on=["predictor", "protocol", "population"], how="left")
+    frames = {EVALUATION: judged.races, EVALUATION_SUMMARY: summary, CALIBRATION: table,
+              EVALUATION_SLICES: by_slice(judged.races, kinds)}
+    return Evaluated(*(frame.assign(data_version=data, settings_version=settings).reindex(
+        columns=[name for name in of.column_names if name != "evaluated_at"]) for of, frame in frames.items()))

@@ -1,0 +1,1 @@
+"""`f1 demo`: the whole flow as a newcomer runs it."""

@@ -1,0 +1,1 @@
+"""Race engineers evaluated on held-out races: episodes, leaderboard, regret, post-mortems."""

@@ -1,0 +1,92 @@
+"""Whether an engineer may be served: what its own weights did in the examination, never what its training logged.
+
+Notable choices:
+- An engineer that was not examined is not served; its races carry its checkpoint, so another one's prove nothing.
+- The untrained one is served as the baseline that it is: it has to have driven, not to have put out commands.
+- Practice must have raised the score on the validation races that choose its step, and may not be worse than the
+  imitator on held-out ones by the paired 95 % interval. Imitation is held against the untrained one likewise.
+"""
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from f1_pipelines.engineer.inference.checkpoints import CheckpointError, finite_weights, read_checkpoint
+from f1_pipelines.evaluation.bootstrap import mean_interval
+
+PARSE_FAILURES = 0.005  # share of a trained engineer's outputs at most
+FEWEST_RACES = 6
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether an engineer may be served, why, and whether its own weights were the reason."""
+
+    accepted: bool
+    reason: str
+    examined: bool = True
+
+
+def judge(engineer: Mapping[str, Any], episodes: pd.DataFrame, curve: pd.DataFrame, folder: Path) -> Verdict:
+    """Judge an engineer by its own races.
+
+    Args:
+        engineer: Row of `strategy.engineers`.
+        episodes: Rows of `strategy.episodes` of variant plain: its own, and its parent's on the same races.
+        curve: Rows of `strategy.training_curve` of its training.
+        folder: Where checkpoints of engineers lie.
+    """
+    stage, checkpoint = str(engineer["stage"]), str(engineer["checkpoint"])
+    try:
+        stored = read_checkpoint(folder / str(engineer["path"]))
+    except CheckpointError as problem:
+        return Verdict(False, f"it can't be loaded: {problem}")
+    if stored.id != checkpoint:
+        return Verdict(False, f"its folder holds {stored.id}, not {checkpoint}")
+    if not finite_weights(stored.path):
+        return Verdict(False, "its weights are not finite")
+    own = episodes[(episodes["checkpoint"] == checkpoint) & (episodes["policy"] == stage)]
+    if len(own) < FEWEST_RACES:
+        return Verdict(False, f"it has driven {len(own)} races of the examination (needs {FEWEST_RACES}); materialize "
+                       "strategy_evaluation", examined=False)
+    score = own["score"].to_numpy("float64", na_value=np.nan)
+    if not np.isfinite(score).all():
+        return Verdict(False, f"{int((~np.isfinite(score)).sum())} of its {len(own)} races have no finite score")
+    summary = f"score {score.mean():.3f} over {len(own)} races"
+    if own["fallbacks"].sum():
+        return Verdict(False, f"a script called in its place {int(own['fallbacks'].sum())} times")
+    if stage == "untrained":
+        return Verdict(True, f"{summary}: the baseline")
+    unparsed = float(own["parse_failures"].sum() / own["laps_called"].sum())
+    if unparsed > PARSE_FAILURES:
+        return Verdict(False, f"{unparsed:.1%} of its outputs are no commands (at most {PARSE_FAILURES:.1%})")
+    if worse := _worse_than(own, episodes[episodes["checkpoint"] == engineer["parent"]]):
+        return Verdict(False, worse)
+    if not _better_by_selection(curve):
+        return Verdict(False, "no step of its practice beat the imitator on the validation races")
+    return Verdict(True, summary)
+
+
+def _worse_than(own: pd.DataFrame, parent: pd.DataFrame) -> str | None:
+    """By how much it is worse than what it was trained from, on the races that both have driven."""
+    both = own.merge(parent, on=["family", "seed"], suffixes=("", "_before"))
+    difference = both["score"].astype("float64") - both["score_before"].astype("float64")
+    high = mean_interval(difference)[1]
+    if high < 0:
+        return (f"worse than what it was trained from: {difference.mean():.3f} over {len(both)} races, at most "
+                f"{high:.3f}")
+    return None
+
+
+def _better_by_selection(curve: pd.DataFrame) -> bool:
+    """Whether a step of the practice beat its beginning; true where nothing was selected."""
+    selected = curve[curve["metric"] == "selection_score"]
+    if selected.empty:
+        return True
+    began, practised = (selected.loc[selected["step"].eq(0) == first, "value"].max() for first in (True, False))
+    return bool(practised > (began if pd.notna(began) else -1.0))

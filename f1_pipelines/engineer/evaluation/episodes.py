@@ -1,0 +1,203 @@
+"""The examination: every policy on the same held-out races, each call kept as it was put out.
+
+Engineers generate in lockstep, some races at a time; their calls are then carried into the races again. What does not
+parse stays what it is: it is counted and costs what it costs, and no script ever calls in a model's place.
+"""
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import lru_cache, partial
+from multiprocessing import parent_process
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from f1_pipelines.engineer.data.demonstrations import RaceKey, race_keys
+from f1_pipelines.engineer.evaluation.postmortems import postmortem, replayed
+from f1_pipelines.engineer.evaluation.regret import regret_of
+from f1_pipelines.engineer.rollout import play_together
+from f1_pipelines.engineer.scenario_sampler import Scenes
+from f1_pipelines.engineer.workers import spread
+from f1_pipelines.sim.environment.commands import Command, parse
+from f1_pipelines.sim.environment.environment import RaceEnvironment
+from f1_pipelines.sim.environment.observation import Observation
+from f1_pipelines.sim.policies.foresight import best_commands
+from f1_pipelines.sim.policies.play import Played, played, policy_for
+from f1_pipelines.sim.policies.policy import Decision
+from f1_pipelines.sim.scenarios import FAMILIES, UNSEEN_FAMILY, Scenario
+
+if TYPE_CHECKING:
+    from f1_pipelines.engineer.inference.engineer import Engineer
+
+SCRIPTED = ("random", "stay_out", "done", "keyword_radio", "inspect_all", "blind_list", "fixed_stop", "checklist",
+            "expert", "oracle")
+TOGETHER = 64  # races in lockstep at most
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """An engineer to be examined: its checkpoint, and what its races are (plain, renamed, hints, training)."""
+
+    policy: str
+    checkpoint: str
+    path: Path
+    variant: str = "plain"
+
+
+@dataclass(frozen=True)
+class Sitting:
+    """One policy's calls in one race, as they were put out."""
+
+    policy: str
+    variant: str
+    outputs: tuple[str, ...]
+    checkpoint: str | None = None
+
+
+@dataclass(frozen=True)
+class Result:
+    """Rows of one race for `strategy.episodes`, `decisions` and `postmortems`, less versions and time."""
+
+    episode: dict[str, Any]
+    decisions: list[dict[str, Any]]
+    postmortem: dict[str, Any] | None  # where there is a regret
+
+
+def held_out(count: int, unseen_circuits: int = 0, skip: int = 0) -> list[RaceKey]:
+    """The races of an examination.
+
+    Args:
+        count: Of each family: seeds of the test split, and of the family that is never trained on.
+        unseen_circuits: Of each trained family on circuits that are never trained on.
+        skip: Seeds of each left out first.
+    """
+    keys = race_keys("test", skip + count)[skip * (len(FAMILIES) - 1):]
+    keys += race_keys("unseen_family", skip + count, (UNSEEN_FAMILY,))[skip:]
+    return keys + race_keys("unseen_circuit", skip + unseen_circuits)[skip * (len(FAMILIES) - 1):]
+
+
+def sit(engineer: Engineer, scenes: Scenes, keys: Sequence[RaceKey], policy: str, checkpoint: str | None,
+        variant: str = "plain", hints: Mapping[RaceKey, str] | None = None) -> dict[RaceKey, Sitting]:
+    """An engineer's calls in each race, greedy, all races in lockstep."""
+    scenarios = [scenes.scenario(*key, renamed=variant == "renamed") for key in keys]
+    races = play_together(scenarios, engineer.commands, [(hints or {}).get(key, "") for key in keys])
+    return {key: Sitting(policy, variant, tuple(race.outputs), checkpoint)
+            for key, race in zip(keys, races, strict=True)}
+
+
+def sitting_results(scenes: Scenes, key: RaceKey, sittings: Sequence[Sitting],
+                    oracle: Sequence[str] = ()) -> list[Result]:
+    """What came of each sitting in a race. Without the oracle's calls he is asked; renamed races have no regret."""
+    scenario = scenes.scenario(*key)
+    best = [parse(text) for text in oracle] or best_commands(scenario)
+    return [_result(scenes.scenario(*key, renamed=True), sitting, None) if sitting.variant == "renamed"
+            else _result(scenario, sitting, best) for sitting in sittings]
+
+
+def scripted_races(scenes: Scenes, keys: Sequence[RaceKey], scripted: Sequence[str] = SCRIPTED,
+                   workers: int = 1) -> Iterator[list[Result]]:
+    """Results of the policies that do not learn, a list for each race.
+
+    Args:
+        scenes: What the races are made of.
+        keys: The races.
+        scripted: Who plays.
+        workers: Processes.
+    """
+    yield from spread(partial(_scripted_results, scenes=scenes, scripted=tuple(scripted)), keys, workers)
+
+
+def engineer_races(scenes: Scenes, candidates: Sequence[Candidate], keys: Sequence[RaceKey],
+                   oracle: Mapping[RaceKey, Sequence[str]], hints: Mapping[RaceKey, str] | None = None,
+                   workers: int = 1, device: str = "cpu", bf16: bool = False) -> Iterator[list[Result]]:
+    """Results of engineers, a list for each race.
+
+    Args:
+        scenes: What the races are made of.
+        candidates: Who plays.
+        keys: The races.
+        oracle: The oracle's calls in each race; he is asked for those that are not there.
+        hints: The line that stands under the observations of a race in the variant of that name.
+        workers: Processes; each loads the engineers.
+        device, bf16: Where and in which precision they compute.
+    """
+    count = min(max(-(-len(keys) // TOGETHER), workers), len(keys))
+    jobs = [[(key, tuple(oracle.get(key, ())), (hints or {}).get(key, "")) for key in keys[at::count]]
+            for at in range(count)]
+    told = partial(_engineer_results, scenes=scenes, candidates=tuple(candidates), device=device, bf16=bf16)
+    for few in spread(told, jobs, workers, at_once=1):
+        yield from few
+
+
+def played_again(scenario: Scenario, policy: str, outputs: Sequence[str]) -> Played:
+    """The race that these calls make, with all that a picture needs."""
+    class Calls:
+        """What was called, call by call."""
+
+        def begin(self, observation: Observation) -> None:
+            self._left = iter(outputs)
+
+        def decide(self, observation: Observation) -> Decision:
+            return Decision(next(self._left), "")
+
+    return played(scenario, Calls(), policy)
+
+
+def _scripted_results(key: RaceKey, scenes: Scenes, scripted: Sequence[str]) -> list[Result]:
+    scenario = scenes.scenario(*key)
+    best = best_commands(scenario)
+    return [_result(scenario, Sitting(name, "plain", tuple(map(str, best))) if name == "oracle"
+                      else _scripted(scenario, name), best) for name in scripted]
+
+
+def _engineer_results(job: Sequence[tuple[RaceKey, Sequence[str], str]], scenes: Scenes,
+                      candidates: Sequence[Candidate], device: str, bf16: bool) -> list[list[Result]]:
+    keys, hints = [key for key, *_ in job], {key: hint for key, _, hint in job}
+    sat = [sit(_loaded(one.path, device, bf16), scenes, keys, one.policy, one.checkpoint, one.variant,
+               hints if one.variant == "hints" else None) for one in candidates]
+    return [sitting_results(scenes, key, [sittings[key] for sittings in sat], oracle) for key, oracle, _ in job]
+
+
+@lru_cache(maxsize=4)
+def _loaded(path: Path, device: str, bf16: bool) -> Engineer:
+    from f1_pipelines.engineer.inference.checkpoints import load_engineer
+
+    if parent_process() is not None:  # one of several, which share the cores
+        import torch
+
+        torch.set_num_threads(1)
+    return load_engineer(path, device, bf16)
+
+
+def _scripted(scenario: Scenario, name: str) -> Sitting:
+    environment, player, outputs = RaceEnvironment(), policy_for(name, scenario), []
+    seen, over = environment.begin(scenario), False
+    player.begin(seen)
+    while not over:
+        outputs.append(str(player.decide(seen).command))
+        step = environment.step(outputs[-1])
+        seen, over = step.observation, step.done
+    return Sitting(name, "plain", tuple(outputs))
+
+
+def _result(scenario: Scenario, sitting: Sitting, best: Sequence[Command] | None) -> Result:
+    """The rows of a race driven by these calls. `best` are the oracle's, None for no regret."""
+    race = replayed(scenario, sitting.outputs)
+    regret = regret_of(scenario, sitting.outputs, best) if best else None
+    lost = regret.lost.tolist() if regret else [None] * scenario.laps
+    whose = {"policy": sitting.policy, "variant": sitting.variant, "family": scenario.family, "seed": scenario.seed}
+    decisions = [{
+        **whose, "lap": seen.lap, "observation_hash": hashlib.sha256(seen.text.encode()).hexdigest()[:16],
+        "raw_output": output, "command": None if error else str(parse(output)), "error": error, "reward": reward,
+        "oracle_command": str(best[seen.lap - 1]) if best and seen.lap <= len(best) else None,
+        "regret": lost[seen.lap - 1],
+    } for seen, output, error, reward in zip(race.seen, race.outputs, race.errors, race.rewards, strict=True)]
+    info = race.info
+    whole = {**whose, "split": scenario.split, "circuit": scenario.circuit.circuit, "checkpoint": sitting.checkpoint}
+    episode = {
+        **whole, **race.environment.score.as_dict(), "finish_position": info["position"] if info["finished"] else None,
+        "best_position": info["best_position"], "regret": regret.total if regret else None,
+        "regret_s": info["regret_s"], "laps_called": len(decisions), "parse_failures": info["illegal"], "fallbacks": 0}
+    told = {**whole, **asdict(postmortem(race, regret))} if regret else None
+    return Result(episode, decisions, told)

@@ -1,0 +1,173 @@
+"""Kinds of failure: which one a loss is, and what is to be learnt from each.
+
+A loss is a stretch of laps in which what was called gave away score for good (`regret`). Its kind follows from which
+dimension lost most, and from the stops of ours and of the oracle in these laps.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from f1_pipelines.engineer.evaluation.regret import Regret, understood
+from f1_pipelines.engineer.rollout import Race
+from f1_pipelines.sim.engine.parameters import COMPOUNDS
+from f1_pipelines.sim.environment.commands import Command
+from f1_pipelines.sim.environment.pit_wall import TALK
+from f1_pipelines.sim.scoring.dimensions import DIMENSIONS, REGRET_FREE_S
+
+LESSONS = {
+    "none": "Keep at it.",
+    "missed_stop": "Stop before the tyres or the rule make you.",
+    "needless_stop": "Do not stop unless tyres, water or rule ask for it.",
+    "stop_too_early": "Wait with the stop until the set is nearly done.",
+    "stop_too_late": "Make the stop a little earlier.",
+    "wrong_compound": "Choose the compound that lasts to the flag.",
+    "missed_safety_car": "Stop at once when the track closes and a stop is due.",
+    "slept_through_rain": "Ask the forecast; take inters when it gets wet.",
+    "stayed_on_rain_tyres": "Back to slicks as soon as the track dries.",
+    "unread_fuel": "Ask the fuel margin in lap 1; save if it is negative.",
+    "ran_dry": "Save fuel until the margin is positive again.",
+    "fuel_wasted": "Stop saving fuel once the margin is positive.",
+    "tyres_past_the_cliff": "Ask how long the set lasts and stop before it falls off.",
+    "tyres_out_of_temperature": "Cool or warm the tyres when they leave their window.",
+    "rule_broken": "Two dry compounds are required: stop once.",
+    "pace_left": "Push, attack or defend while it gains a place.",
+    "silent_pit_wall": "Announce the stop, rain and a closed track in time.",
+    "false_message": "Say only what is certain.",
+    "wasted_calls": "Call nothing that can do nothing.",
+    "bad_luck": "Nothing: the stops were right, luck aside.",
+    "handed_over": "Never say DONE before the flag.",
+    "parse_failure": "Answer with exactly one valid command.",
+}
+KINDS = tuple(LESSONS)
+OF_STOPS = ("missed_stop", "needless_stop", "stop_too_early", "stop_too_late", "wrong_compound")
+RAIN_TYRES = ("inter", "wet")
+Stop = tuple[int, str]  # lap, compound
+
+
+@dataclass(frozen=True)
+class Loss:
+    """Laps `first` to `last` of a race, in which what was called cost `by_dimension` for good.
+
+    `left` is what each dimension still gives with the oracle from there on.
+    """
+
+    first: int
+    last: int
+    cost: float
+    by_dimension: dict[str, float]
+    left: dict[str, float]
+
+    @property
+    def main(self) -> str:
+        """The dimension that lost most."""
+        return max(self.by_dimension, key=self.by_dimension.__getitem__)
+
+    @property
+    def dry(self) -> bool:
+        """Whether the tank is empty before the flag: fuel and operations give nothing any more, other things do."""
+        legal = self.left["strategy"] + self.left["tyres"] > 0
+        return self.by_dimension["fuel"] > 0 and legal and self.left["fuel"] + self.left["operations"] == 0
+
+
+def loss_at(regret: Regret, lap: int) -> Loss:
+    """What the call of that lap lost for good, with the calls after it that belong to the same thing."""
+    after = regret.mended(lap)
+    before, left = (dict(zip(DIMENSIONS, regret.parts[at - 1].tolist(), strict=True)) for at in (lap, after))
+    return Loss(lap, after - 1, float(regret.lost[lap - 1]), {name: before[name] - left[name] for name in left}, left)
+
+
+def kind_of(race: Race, regret: Regret, loss: Loss) -> str:
+    """One of `KINDS`."""
+    called = commands_of(race)
+    here = called[loss.first - 1]
+    if here is None:
+        return "parse_failure"
+    if here.verb == "DONE":
+        return "handed_over"
+    if loss.dry:
+        asked = any(command is not None and command.verb == "INSPECT_FUEL_MARGIN" for command in called)
+        return "ran_dry" if asked or race.scenario.fuel_laps[0] > 0 else "unread_fuel"
+    right = race.info["regret_s"] / race.scenario.length <= REGRET_FREE_S and not race.info["disqualified"]
+    if loss.main == "comms" and (right or due_stop(race, regret, loss) is None):
+        return _kind_of_talk(race, loss)
+    if loss.main == "operations":
+        return "parse_failure" if None in called[loss.first - 1:loss.last] else "wasted_calls"
+    if loss.main == "fuel":
+        return "fuel_wasted"
+    kind = _kind_of_stop(race, regret, loss)
+    return "bad_luck" if kind in OF_STOPS and right else kind
+
+
+def commands_of(race: Race) -> list[Command | None]:
+    """What was understood in each lap called."""
+    return [understood(output, race.scenario) for output in race.outputs]
+
+
+def oracle_stops(regret: Regret) -> list[Stop]:
+    """The stops of the oracle."""
+    return [(lap, command.word) for lap, command in enumerate(regret.oracle, 1) if command.verb == "PIT_NOW"]
+
+
+def our_stops(race: Race) -> list[Stop]:
+    """The stops that were made, those left to the driver too."""
+    return [(lap, COMPOUNDS[compound]) for lap, compound in race.info["stops"]]
+
+
+def due_stop(race: Race, regret: Regret, loss: Loss) -> Stop | None:
+    """The first stop of the oracle in these laps that was not made."""
+    ours = our_stops(race)
+    return next((stop for stop in oracle_stops(regret) if loss.first <= stop[0] <= loss.last and stop not in ours),
+                None)
+
+
+def verdicts_of(race: Race) -> dict[int, str]:
+    """The judge's verdict of each message, by lap."""
+    laps = [lap for lap, command in enumerate(commands_of(race), 1) if command is not None and command.verb in TALK]
+    return dict(zip(laps, race.info["messages"], strict=True))
+
+
+def false_message(race: Race, loss: Loss) -> int:
+    """Lap of the first false message until the end of a loss, 0 for none: a stop announced and not made is one, too."""
+    return next((lap for lap, verdict in verdicts_of(race).items() if lap <= loss.last and verdict == "false"), 0)
+
+
+def _kind_of_talk(race: Race, loss: Loss) -> str:
+    if false_message(race, loss):
+        return "false_message"
+    verdicts = verdicts_of(race)
+    idle = any(verdicts.get(lap) in ("idle", "repeated") for lap in range(loss.first, loss.last + 1))
+    return "wasted_calls" if idle else "silent_pit_wall"
+
+
+def _kind_of_stop(race: Race, regret: Regret, loss: Loss) -> str:
+    ours, best, due = our_stops(race), oracle_stops(regret), due_stop(race, regret, loss)
+    if due is not None:
+        return _kind_of_missed(race, due, loss, ours)
+    extra = [lap for lap, tyre in ours if loss.first <= lap <= loss.last and (lap, tyre) not in best]
+    if extra:
+        return "stop_too_early" if any(lap > extra[0] for lap, _ in best) else "needless_stop"
+    if loss.main != "tyres":
+        return "pace_left"
+    worn = any(state.wear_laps[0, 0] > state.cliff_laps[0, 0] for state in race.environment.history[loss.first:])
+    return "tyres_past_the_cliff" if worn else "tyres_out_of_temperature"
+
+
+def _kind_of_missed(race: Race, due: Stop, loss: Loss, ours: list[Stop]) -> str:
+    """Of a stop that the oracle makes in these laps and we do not."""
+    lap, compound = due
+    seen, instead = race.seen[lap - 1], [tyre for at, tyre in ours if loss.first <= at <= lap]
+    if compound in RAIN_TYRES and not {seen.own.compound, *instead} & set(RAIN_TYRES):
+        return "slept_through_rain"
+    if any(at == lap for at, _ in ours):
+        return "wrong_compound"
+    if instead:
+        return "stop_too_early"
+    if seen.status != "green":
+        return "missed_safety_car"
+    if seen.own.compound in RAIN_TYRES:
+        return "stayed_on_rain_tyres"
+    if any(at > lap for at, _ in ours):
+        return "stop_too_late"
+    if race.info["disqualified"]:
+        return "rule_broken"
+    return "tyres_past_the_cliff" if loss.main == "tyres" else "missed_stop"

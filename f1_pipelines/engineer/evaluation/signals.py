@@ -1,0 +1,100 @@
+"""What was there to see or to ask for when a race was lost: only what the pit wall could know at that moment.
+
+What an inspection would have said is not made up: the race is replayed to that lap and the question asked.
+"""
+from __future__ import annotations
+
+from f1_pipelines.engineer.evaluation.failures import Loss, commands_of, due_stop, false_message
+from f1_pipelines.engineer.evaluation.regret import Regret
+from f1_pipelines.engineer.rollout import Race
+from f1_pipelines.sim.environment.commands import Command
+from f1_pipelines.sim.environment.environment import RaceEnvironment
+
+FUEL, TYRES, FORECAST, UNDERCUT = (Command(verb) for verb in (
+    "INSPECT_FUEL_MARGIN", "INSPECT_TYRE_DEGRADATION", "REQUEST_FORECAST", "ASSESS_UNDERCUT_WINDOW"))
+FRESH_LAPS = {FUEL: 99, TYRES: 2, FORECAST: 2, UNDERCUT: 1}  # an answer so old is as good as a new one
+QUESTIONS = {  # what would have helped to ask, by kind of failure
+    "missed_stop": TYRES, "needless_stop": TYRES, "stop_too_early": TYRES, "stop_too_late": UNDERCUT,
+    "tyres_past_the_cliff": TYRES, "slept_through_rain": FORECAST, "stayed_on_rain_tyres": FORECAST,
+    "unread_fuel": FUEL, "ran_dry": FUEL, "fuel_wasted": FUEL,
+}
+
+
+def signal_of(race: Race, regret: Regret, loss: Loss, kind: str) -> str:
+    """One sentence: where it stood, or which question in which lap said it or would have said it."""
+    if kind in QUESTIONS:
+        return _answer(race, regret, loss, kind)
+    lap = loss.first
+    seen = race.seen[lap - 1]
+    if kind == "missed_safety_car":
+        closed, _ = due_stop(race, regret, loss)
+        return _closed(race, closed)
+    if kind == "rule_broken":
+        return f'The briefing said "Two dry compounds required"; lap {lap} showed that only {seen.used[0]} was used.'
+    if kind == "wrong_compound":
+        return f'The briefing said "{seen.briefing.split(";")[0]}"; {seen.laps - lap} laps were to go after lap {lap}.'
+    if kind == "tyres_out_of_temperature":
+        worst = max(race.seen[lap - 1:], key=lambda o: abs(o.tyre_temp_c))
+        return f"The observation of lap {worst.lap} showed tyres at {worst.tyre_temp_c:+.0f} C from their best."
+    if kind == "pace_left":
+        gaps = race.seen[max(lap, min(2, len(race.seen))) - 1]  # on the grid there are none yet
+        near = min((car for car in gaps.cars if car.number != gaps.number), key=lambda car: abs(car.gap_s))
+        return f"The observation of lap {gaps.lap} showed #{near.number} at {near.gap_s:+.1f} s."
+    if kind == "silent_pit_wall":
+        return _what_was_due(race, regret, loss)
+    if kind == "false_message":
+        said = race.seen[false_message(race, loss) - 1]
+        water = "wet" if said.wetness > 0 else "dry"
+        return f"{race.outputs[said.lap - 1][:60]} was said in lap {said.lap}, which showed {said.status}, {water}."
+    if kind == "parse_failure":
+        return f"The environment answered: {race.errors[lap - 1].split('. Valid')[0]}"
+    if kind == "handed_over":
+        return f"{seen.laps - lap} laps were still to go."
+    if kind == "bad_luck":
+        return f"None: luck aside, these stops were {race.info['regret_s']:.1f} s off the best ones."
+    return f"What came back on {race.outputs[lap - 1][:60]}: {race.answers[lap - 1] or 'nothing'}"
+
+
+def answer_at(race: Race, question: Command, lap: int) -> str:
+    """What that question said when it was asked shortly before that lap, or would have said in it."""
+    called = commands_of(race)
+    for at in range(min(lap, len(called)), max(lap - FRESH_LAPS[question], 0), -1):
+        if called[at - 1] == question:
+            return f"{question} said in lap {at}: {race.answers[at - 1]}"
+    environment = RaceEnvironment()
+    environment.begin(race.scenario)
+    for output in race.outputs[:lap - 1]:
+        environment.advance(output)
+    return f"{question} in lap {lap} would have said: {environment.step(question).observation.answer}"
+
+
+def _answer(race: Race, regret: Regret, loss: Loss, kind: str) -> str:
+    """The lap before it mattered: of a stop that was due, the one before; of fuel that nobody asked for, the first."""
+    due = due_stop(race, regret, loss)
+    lap = 1 if kind == "unread_fuel" else (due[0] if due and kind != "stop_too_early" else loss.first) - 1
+    chances = [c for c in race.seen[loss.first - 1].closures if loss.first <= c.last]
+    if kind == "stop_too_early" and due and race.scenario.status[due[0] - 1] and chances:
+        return (f"The briefing said {chances[0].kind.upper()} {chances[0].chance:.0%} from lap {chances[0].first}-"
+                f"{chances[0].last}.")
+    said = answer_at(race, QUESTIONS[kind], min(max(lap, 1), len(race.outputs)))
+    return f"{said[:-1]}, with {race.scenario.laps - max(lap, 1)} laps to go." if QUESTIONS[kind] == TYRES else said
+
+
+def _closed(race: Race, lap: int) -> str:
+    """What the observation of a closed lap showed, and what the briefing said it is worth."""
+    status, circuit = race.seen[lap - 1].status.upper(), race.scenario.circuit
+    cheap_s, usual_s = circuit.stop_loss_sc_s if status == "SC" else circuit.stop_loss_vsc_s, circuit.stop_loss_green_s
+    return f"The observation of lap {lap} said {status}; a stop cost {cheap_s:.0f} s, not {usual_s:.0f}."
+
+
+def _what_was_due(race: Race, regret: Regret, loss: Loss) -> str:
+    """What the oracle says in these laps, and where the pit wall could have it from."""
+    lap, text = next(((lap, command.text) for lap, command in enumerate(regret.oracle, 1)
+                      if loss.first <= lap <= loss.last and command.text), (loss.first, ""))
+    if text.startswith("Rain"):
+        return answer_at(race, FORECAST, min(max(lap - 1, 1), len(race.outputs)))
+    if text.startswith(("Safety car", "VSC")):
+        return f"The observation of lap {lap} said {race.seen[lap - 1].status.upper()}."
+    if text.startswith("Car"):
+        return f"The briefing said to beat #{race.scenario.rival}, and his gap stood in the observation."
+    return "The pit wall knew its own plan."

@@ -1,0 +1,1 @@
+"""A trained language model that answers prompts: checkpoints, prefix cache, batched generation."""

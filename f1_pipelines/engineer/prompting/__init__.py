@@ -1,0 +1,1 @@
+"""From observations to prompt tokens and from commands to completion tokens."""

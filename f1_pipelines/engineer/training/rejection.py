@@ -1,0 +1,66 @@
+"""A round of rejection sampling: of the calls drawn at each moment the best one is imitated.
+
+Best is the call whose race ends with the highest score, the policy going on; where none beats the policy's own call by
+`WORTH`, that one stays the example, so that what is good already is not unlearnt.
+"""
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from f1_pipelines.engineer.inference.engineer import Engineer
+from f1_pipelines.engineer.profiles import Profile
+from f1_pipelines.engineer.progress import Listener
+from f1_pipelines.engineer.prompting.rendering import Rendering
+from f1_pipelines.engineer.scenario_sampler import Scenes
+from f1_pipelines.engineer.training.resuming import restore_finished
+from f1_pipelines.engineer.training.rollout_sampler import Practice, Tried
+from f1_pipelines.engineer.training.sft import Example, train_sft
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+WORTH = 0.02  # of score: a call that gains less is luck
+RACES = 60  # of a round
+FIRST_STEP = 1_000_000  # a round draws its races as a step of practice would, as none that is taken
+
+
+def rejection_round(model: PreTrainedModel, rendering: Rendering, scenes: Scenes, profile: Profile, seed: int,
+                    number: int, folder: Path, device: str, listener: Listener) -> None:
+    """Train the model in place.
+
+    Args:
+        model: The policy.
+        rendering: Of its tokenizer.
+        scenes: What the races are made of.
+        profile: Its `grpo` settings give draws, temperature and learning rate.
+        seed: Of races and order.
+        number: Of the round.
+        folder: For the trainer's files. A round that is over is taken from here.
+        device: cpu, cuda or cuda:1.
+        listener: Told how many calls were bettered.
+    """
+    import torch
+
+    if restore_finished(model, folder) is not None:
+        return
+    torch.manual_seed(seed + number)  # of the draws, which are the same again when a killed round is repeated
+    engineer = Engineer(model, rendering, profile.max_new_tokens, profile.generation_batch)
+    practice = Practice(rendering, scenes, replace(profile.grpo, races=RACES), seed, profile.max_new_tokens,
+                        profile.generation_batch)
+    tried, _ = practice.tried(engineer, FIRST_STEP + number)
+    ends, _ = practice.raced(engineer, tried)
+    best = [_best(one, np.array([end["score"] for end in few])) for one, few in zip(tried, ends, strict=True)]
+    bettered = sum(call != one.moment.called for one, call in zip(tried, best, strict=True))
+    listener.line(f"rejection round {number}: {bettered} of {len(tried)} calls in {RACES} races bettered")
+    settings = replace(profile.sft, epochs=1.0, muon_lr=None, lr=profile.grpo.lr, warmup_steps=5, max_turns=None)
+    train_sft(model, rendering, [Example(one.moment.seen.text, call) for one, call in zip(tried, best, strict=True)],
+              replace(profile, sft=settings), seed + number, folder, device, listener, taught=True)
+
+
+def _best(one: Tried, scores: np.ndarray) -> str:
+    own = one.moment.end["score"]
+    return one.calls[int(scores.argmax())] if scores.max() > own + WORTH else one.moment.called

@@ -1,0 +1,1 @@
+"""Forecasts of a race: the ranker's order with its probabilities, and simulated races of the same field."""

@@ -1,0 +1,148 @@
+"""Rows of `ranking.simulated_predictions`, and the simulated races as a predictor of the evaluation protocols."""
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+import pandas as pd
+
+from f1_pipelines.evaluation.probabilities import chances
+from f1_pipelines.forecast.monte_carlo import Field, Pace, circuit_for, learn_pace, pace_s, simulate
+from f1_pipelines.forecast.predictions import knows_outcome
+from f1_pipelines.identity.weekends import weekend as known_weekend
+from f1_pipelines.settings import settings
+from f1_pipelines.sim import CircuitParameters
+from f1_pipelines.tables.ranking import SIMULATED_PREDICTIONS
+
+if TYPE_CHECKING:
+    from f1_pipelines.models.trained import TrainedRanker
+
+EVALUATED_RACES = 500  # simulated at most for each race that a protocol tests: 0.2 s each
+
+
+def simulated_rows(features: pd.DataFrame, trained: TrainedRanker, checkpoint: str, pace: Pace,
+                   circuits: dict[str, CircuitParameters], races: int, made_at: datetime) -> pd.DataFrame:
+    """Rows of `ranking.simulated_predictions`. Half a second for each weekend and thousand races.
+
+    Args:
+        features: Rows of `features.ranking`, one stage a weekend; cars that are not entered are left out.
+        trained: The ranker whose scores are paces.
+        checkpoint: Its id.
+        pace: What a score is worth (`simulated.learn_pace`).
+        circuits: Fitted circuits by id; the others have their prior.
+        races: Simulated races.
+        made_at: When, timezone-aware.
+    """
+    rows = []
+    for key, race in features[features["entered"]].groupby("weekend"):
+        weekend, stage = known_weekend(str(key), settings().calendar_path), race["stage"].iloc[0]
+        circuit = circuit_for(weekend, circuits)
+        field_ = field_of(race, trained.scores(race), f"{key}/{stage}/{checkpoint}")
+        told = chances(simulate(field_, weekend, circuit, pace, races), race["constructor"])
+        told = told.assign(pace_s=pace_s(field_, pace, circuit), circuit_provenance=circuit.provenance,
+                           inputs=_as_json(pace, circuits.get(weekend.circuit)))
+        told["predicted_position"] = told["expected_position"].rank(method="first").astype(int)
+        rows.append(race[["weekend", "driver", "stage", "constructor"]].join(told))
+    frame = pd.concat(rows).assign(checkpoint=checkpoint, races=races, made_at=made_at)
+    frame["in_sample"] = knows_outcome(trained, features.loc[frame.index])
+    return SIMULATED_PREDICTIONS.conform(frame[SIMULATED_PREDICTIONS.column_names])
+
+
+def simulated_again(features: pd.DataFrame, trained: TrainedRanker, stored: pd.DataFrame) -> pd.DataFrame:
+    """The rows of one simulated prediction made again from what came in.
+
+    Args:
+        features: The rows it was made from.
+        trained: Its ranker.
+        stored: Its rows of `ranking.simulated_predictions`.
+    """
+    first = stored.iloc[0]
+    inputs = json.loads(first["inputs"])
+    circuit = CircuitParameters(**{name: tuple(value) if isinstance(value, list) else value
+                                   for name, value in inputs["circuit"].items()}) if inputs["circuit"] else None
+    return simulated_rows(features, trained, first["checkpoint"], Pace(inputs["pct_per_score"]),
+                          {circuit.circuit: circuit} if circuit else {}, int(first["races"]), first["made_at"])
+
+
+def _as_json(pace: Pace, fitted: CircuitParameters | None) -> str:
+    return json.dumps({"pct_per_score": pace.pct_per_score, "circuit": asdict(fitted) if fitted else None})
+
+
+def field_of(race: pd.DataFrame, scores: np.ndarray, name: str) -> Field:
+    """The cars of one race as the simulator takes them: the grid, before it the order of qualifying."""
+    start = race["grid_position"].to_numpy("float64", na_value=np.nan)
+    if np.isnan(start).all():
+        start = race["qualifying_position"].to_numpy("float64", na_value=np.nan)
+    return Field(name, np.asarray(scores, dtype="float64"), start, tuple(race["constructor"].fillna("?")),
+                 tuple(race["driver"]))
+
+
+def evaluated_races() -> int:
+    """Simulated races behind each race of an evaluation."""
+    return min(EVALUATED_RACES, settings().f1_simulated_races)
+
+
+class HasRanker(Protocol):
+    """A predictor with a trained ranker behind it."""
+
+    name: str
+
+    def fit(self, train_rows: pd.DataFrame) -> None:
+        """Learn from races."""
+        ...
+
+    def ranker_for(self, race: pd.DataFrame) -> TrainedRanker:
+        """What scores this race."""
+        ...
+
+
+@dataclass
+class SimulatedRaces:
+    """Simulated races in which the paces are another predictor's scores.
+
+    Attributes:
+        of: Whose; it is fitted along.
+        results: Rows of `race.results`: the gaps at the flag that teach what a score is worth.
+        races: Simulated for each real one.
+    """
+
+    of: HasRanker
+    results: pd.DataFrame
+    races: int = field(default_factory=evaluated_races)
+    _rows: pd.DataFrame | None = field(default=None, repr=False)
+    _pace: tuple[object, Pace] | None = field(default=None, repr=False)
+    _drawn: dict[str, np.ndarray] = field(default_factory=dict, repr=False)
+
+    @property
+    def name(self) -> str:
+        return f"{self.of.name}_simulated"
+
+    def fit(self, train_rows: pd.DataFrame) -> None:
+        """Learn from races; only theirs of the results are looked at."""
+        self.of.fit(train_rows)
+        self._rows, self._pace, self._drawn = train_rows, None, {}
+
+    def scores(self, race: pd.DataFrame) -> np.ndarray:
+        """Minus the mean place."""
+        return -self.drawn(race).mean(axis=0)
+
+    def drawn(self, race: pd.DataFrame) -> np.ndarray:
+        """Places of simulated races, (races, N)."""
+        key = str(race["weekend"].iloc[0])
+        if key not in self._drawn:
+            trained = self.of.ranker_for(race)
+            pace = self._pace_of(trained)
+            weekend = known_weekend(key, settings().calendar_path)
+            self._drawn[key] = simulate(field_of(race, trained.scores(race), f"{key}/{self.name}"), weekend,
+                                        circuit_for(weekend, {}), pace, self.races)
+        return self._drawn[key]
+
+    def _pace_of(self, trained: TrainedRanker) -> Pace:
+        """What a score of this ranker is worth; learnt once while it stays."""
+        if self._pace is None or self._pace[0] is not trained.model:
+            taught = self._rows[self._rows["season"].isin(trained.seasons)]
+            self._pace = trained.model, learn_pace(taught, trained.scores(taught), self.results)
+        return self._pace[1]

@@ -1,0 +1,199 @@
+"""Finishing orders of a weekend that can be laid side by side: a model's, the grid's, the result's."""
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import lru_cache
+from pathlib import Path
+
+import duckdb
+import pandas as pd
+
+from f1_pipelines.evaluation.metrics import spearman
+from f1_pipelines.features.history import read_history
+from f1_pipelines.features.ranking import as_known_at
+from f1_pipelines.forecast.predictions import NothingToPredict, with_outcome
+from f1_pipelines.forecast.report import next_weekend
+from f1_pipelines.settings import settings
+from f1_pipelines.tables.features import RANKING, STAGES
+from f1_pipelines.tables.race import NON_STARTERS
+
+GRID, RESULT, PROMOTED = "grid", "result", "promoted"
+# Of the orders stored of a weekend the one that stood when the race began, by the most that was known; without such a
+# forecast the newest.
+_STOOD = f"list_position({list(STAGES)}, p.stage) DESC, p.made_at < c.race_start DESC, p.made_at DESC"
+
+
+class NotKnown(LookupError):
+    """What was asked for is not in the warehouse. The message says what is, or what to run."""
+
+
+@dataclass(frozen=True)
+class Order:
+    """A finishing order. `rows`: driver, constructor, position 1..n, and of a model's its chances and the outcome.
+
+    Of the grid and the result `stage`, `made_at` and `trained_through` are None.
+    """
+
+    weekend: str
+    name: str  # checkpoint id, `grid` or `result`
+    rows: pd.DataFrame
+    stage: str | None = None
+    made_at: datetime | None = None
+    in_sample: bool = False
+    stored: bool = True  # False: computed for this question
+    kind: str | None = None  # of the checkpoint
+    trained_through: str | None = None
+    promoted: bool = False
+
+
+def next_key(connection: duckdb.DuckDBPyConnection) -> str:
+    """Key of the first weekend after the last one with results, `NotKnown` without any."""
+    try:
+        return next_weekend(connection)
+    except NothingToPredict:
+        raise NotKnown("no weekend to come is loaded; run `make demo`, or materialize race_calendar and "
+                       "qualifying_results for it") from None
+
+
+def checkpoints(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
+    """Every trained ranker, the promoted one first, then the newest."""
+    return connection.execute(
+        "SELECT checkpoint, kind, model, trained_through, promoted, created_at FROM ranking.checkpoints "
+        "ORDER BY promoted DESC, created_at DESC, checkpoint").df()
+
+
+def order_of(connection: duckdb.DuckDBPyConnection, weekend: str, name: str, stage: str | None = None) -> Order:
+    """The order that goes by this name: `grid`, `result`, `promoted` or a checkpoint id.
+
+    Raises:
+        NotKnown: There is none.
+    """
+    if name == GRID:
+        return grid_order(connection, weekend)
+    if name == RESULT:
+        return result_order(connection, weekend)
+    return predicted_order(connection, weekend, name, stage)
+
+
+def grid_order(connection: duckdb.DuckDBPyConnection, weekend: str) -> Order:
+    """The starting order; cars that start from the pit lane are last, those without a slot are left out."""
+    rows = connection.execute(
+        "SELECT driver, constructor, row_number() OVER (ORDER BY grid_position, driver) AS position FROM race.grid "
+        "WHERE weekend = ? AND session = 'race' AND grid_position IS NOT NULL ORDER BY position", [weekend]).df()
+    if rows.empty:
+        raise NotKnown(f"the grid of {weekend} is not known; load it with the job pre_race")
+    return Order(weekend, GRID, rows)
+
+
+def result_order(connection: duckdb.DuckDBPyConnection, weekend: str) -> Order:
+    """The classification to go by, of those who started."""
+    rows = connection.execute(
+        "SELECT driver, constructor, row_number() OVER (ORDER BY official_order) AS position "
+        f"FROM race.current_results WHERE weekend = ? AND status NOT IN {NON_STARTERS} ORDER BY position",
+        [weekend]).df()
+    if rows.empty:
+        raise NotKnown(f"there is no result of {weekend} yet; load it with the job post_race")
+    return Order(weekend, RESULT, rows)
+
+
+def predicted_order(connection: duckdb.DuckDBPyConnection, weekend: str, model: str | None = None,
+                    stage: str | None = None) -> Order:
+    """A model's order of a weekend at a stage, by default the last one reached.
+
+    Without a model the forecast that stood when the race began, else the newest order that is stored. A model that has
+    stored none for that weekend ranks it now, from the stored features.
+    """
+    if model == PROMOTED:
+        model = _promoted(connection)
+    found = connection.execute(
+        f"""SELECT p.checkpoint, p.stage FROM ranking.predictions p JOIN race.calendar c USING (weekend)
+            WHERE p.weekend = ? AND (? IS NULL OR p.checkpoint = ?) AND (? IS NULL OR p.stage = ?)
+            ORDER BY {_STOOD} LIMIT 1""",
+        [weekend, model, model, stage, stage]).fetchone()
+    if found:
+        rows = connection.execute(
+            "SELECT * FROM ranking.predictions WHERE weekend = ? AND checkpoint = ? AND stage = ? "
+            "ORDER BY predicted_position", [weekend, *found]).df()
+        return _as_order(connection, weekend, rows, stored=True)
+    return _as_order(connection, weekend, _ranked_now(connection, weekend, model or _promoted(connection), stage),
+                     stored=False)
+
+
+def season_hits(connection: duckdb.DuckDBPyConnection, season: int, stage: str | None = None) -> pd.DataFrame:
+    """How the predictions of a season did: weekend, hits (places exactly right), spearman; run races, in race order.
+
+    Of each weekend the order that `predicted_order` gives without a model.
+    """
+    return connection.execute(
+        f"""WITH stood AS (
+                SELECT p.weekend, p.checkpoint, p.stage, c.race_start
+                FROM ranking.predictions p JOIN race.calendar c USING (weekend)
+                WHERE c.season = ? AND (? IS NULL OR p.stage = ?)
+                QUALIFY row_number() OVER (PARTITION BY p.weekend ORDER BY {_STOOD}) = 1
+            ), places AS (
+                SELECT weekend, race_start, exact_match, actual_position AS actual,
+                       rank() OVER (PARTITION BY weekend ORDER BY predicted_position) AS predicted
+                FROM ranking.predictions JOIN stood USING (weekend, checkpoint, stage)
+                WHERE actual_position IS NOT NULL
+            )
+            SELECT weekend, sum(exact_match::INT) AS hits, corr(predicted, actual) AS spearman
+            FROM places GROUP BY weekend, race_start ORDER BY race_start""", [season, stage, stage]).df()
+
+
+def spearman_between(one: Order, other: Order) -> float | None:
+    """Rank correlation of two orders over the cars that are in both; None for fewer than two cars."""
+    both = one.rows.merge(other.rows, on="driver", suffixes=("_one", "_other"))
+    if len(both) < 2:
+        return None
+    return spearman(-both["position_one"].to_numpy("float64"), both["position_other"].to_numpy("float64"))
+
+
+def _promoted(connection: duckdb.DuckDBPyConnection) -> str:
+    known = checkpoints(connection)
+    if known.empty or not known["promoted"].iloc[0]:
+        raise NotKnown("no model is promoted yet; train one with `make demo`, or materialize promoted_ranker")
+    return str(known["checkpoint"].iloc[0])
+
+
+def _as_order(connection: duckdb.DuckDBPyConnection, weekend: str, rows: pd.DataFrame, stored: bool) -> Order:
+    first = rows.iloc[0]
+    order = Order(weekend, str(first["checkpoint"]), rows.rename(columns={"predicted_position": "position"}),
+                  str(first["stage"]), pd.Timestamp(first["made_at"]).to_pydatetime(), bool(rows["in_sample"].any()),
+                  stored)
+    model = connection.execute("SELECT kind, trained_through, promoted FROM ranking.checkpoints WHERE checkpoint = ?",
+                               [order.name]).fetchone()
+    return replace(order, kind=model[0], trained_through=model[1], promoted=model[2]) if model else order
+
+
+def _ranked_now(connection: duckdb.DuckDBPyConnection, weekend: str, model: str, stage: str | None) -> pd.DataFrame:
+    """What `race_predictions` would store of this weekend, were it that model's turn."""
+    from f1_pipelines.forecast.predictions import rank
+
+    path = connection.execute("SELECT path FROM ranking.checkpoints WHERE checkpoint = ?", [model]).fetchone()
+    if path is None:
+        raise NotKnown(f"there is no model {model[:40]!r}; GET /models lists those there are, beside {GRID}, {RESULT} "
+                       f"and {PROMOTED}")
+    features = RANKING.conform(connection.execute("SELECT * FROM features.ranking WHERE weekend = ? ORDER BY driver",
+                                                  [weekend]).df())
+    if features.empty:
+        raise NotKnown(f"nothing is known of {weekend} yet; load it with the job pre_race")
+    reached = str(features["stage"].iloc[0])
+    if stage and STAGES.index(stage) > STAGES.index(reached):
+        raise NotKnown(f"{weekend} is known as far as {reached}, not {stage}; ask for an earlier stage")
+    moved = settings().checkpoints_path / model
+    trained = _loaded(moved if moved.is_dir() else Path(path[0]))
+    fresh = rank(as_known_at(features, stage) if stage else features, trained, model, datetime.now(UTC))
+    return with_outcome(fresh, read_history(connection).results).sort_values("predicted_position", ignore_index=True)
+
+
+@lru_cache(maxsize=4)
+def _loaded(folder: Path) -> object:
+    """A trained ranker; its folder is named after what is in it. The first one loads torch, which takes seconds."""
+    from f1_pipelines.models.checkpoints import CheckpointError, load_checkpoint
+
+    try:
+        return load_checkpoint(folder).trained
+    except CheckpointError:
+        raise NotKnown(f"the model {folder.name} can't be loaded here; `f1 trace {folder.name} --rebuild` makes it "
+                       "again") from None

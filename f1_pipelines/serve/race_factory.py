@@ -1,0 +1,88 @@
+"""Which race is asked for, and its start: a sprint of a family and seed, or a Grand Prix of the published warehouse."""
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from f1_pipelines.serve.live_race import LiveRace
+from f1_pipelines.serve.policies import policy_named
+from f1_pipelines.serve.published_warehouse import NoWarehouse, published
+from f1_pipelines.sim.environment.environment import EpisodeOver
+from f1_pipelines.sim.policies.play import UnknownPolicy
+from f1_pipelines.sim.scenarios import (
+    GRAND_PRIX,
+    MAX_SEED,
+    BadScenario,
+    GrandPrix,
+    Scenario,
+    UnknownFamily,
+    make_grand_prix,
+    make_scenario,
+)
+from f1_pipelines.weekend_scenarios import NoGrandPrix, read_weekend
+
+BY_HAND = "you"  # calls the laps with LiveRace.drive
+Name = Annotated[str, Field(max_length=60)]
+_KEY = re.compile(r"\d{4}-[a-z0-9-]{1,55}", re.ASCII)
+# What a client can mend, in words made for it. Whatever else goes wrong is ours, and told in the log only.
+CLIENTS_FAULTS = (BadScenario, UnknownFamily, UnknownPolicy, NoGrandPrix, NoWarehouse, EpisodeOver)
+
+
+class RaceAsked(BaseModel):
+    """Which race: a sprint of a family and seed, or a `grand_prix` of a weekend and a car."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    family: Name = Field("dry_strategy_sprint", examples=["late_safety_car"])
+    seed: int = Field(0, ge=0, le=MAX_SEED)
+    circuit: Name | None = Field(None, description="Another circuit than the seed's own.", examples=["monaco"])
+    weekend: Name | None = Field(None, description="Of a grand_prix.", examples=["2026-monaco"])
+    car: Name | int | None = Field(None, description="Of a grand_prix: driver id or number of our car.")
+
+
+class ResetAsked(RaceAsked):
+    """Which race an agent wants; without a seed one of the split is drawn, of `train` if none is named."""
+
+    seed: int | None = Field(None, ge=0, le=MAX_SEED)
+    split: Name | None = Field(None, description="Checked: the seed must belong to it.")
+    text: bool = Field(True, description="Whether observations are told as text as well.")
+
+
+def begin_race(asked: RaceAsked, policy: str) -> LiveRace:
+    """That race on its grid, to be called by that policy, or by hand for `you`.
+
+    Raises:
+        UnknownFamily, BadScenario, UnknownPolicy, NoGrandPrix: What came and what is valid.
+        NoWarehouse, PolicyUnavailable: What can't be had here and now, and why.
+    """
+    scenario = scenario_of(asked)
+    return LiveRace(scenario, None if policy == BY_HAND else policy_named(policy, scenario), policy)
+
+
+def scenario_of(asked: RaceAsked) -> Scenario:
+    """The scenario of a race.
+
+    Raises:
+        As `begin_race`.
+    """
+    if asked.family != GRAND_PRIX:
+        if asked.weekend is not None or asked.car is not None:
+            raise BadScenario("weekend and car belong to the family grand_prix; the others are drawn from their seed.")
+        return make_scenario(asked.family, asked.seed, circuit=asked.circuit)
+    if asked.weekend is None or asked.car is None or asked.circuit is not None:
+        raise BadScenario("a grand_prix wants a weekend, like 2026-monaco, and a car, like leclerc, and no circuit.")
+    return make_grand_prix(published_weekend(asked.weekend), asked.car, asked.seed)
+
+
+def published_weekend(key: str) -> GrandPrix:
+    """A weekend by the published warehouse, as `RaceEnvironment(weekends=...)` wants it.
+
+    Raises:
+        BadScenario, NoGrandPrix, NoWarehouse: Why no race can be rebuilt from it.
+    """
+    if not _KEY.fullmatch(key):
+        raise BadScenario(f"a weekend reads season-slug, like 2026-monaco; got {key[:40]!r}.")
+    with published() as connection:
+        return read_weekend(connection, key)

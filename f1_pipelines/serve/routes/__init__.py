@@ -1,0 +1,1 @@
+"""HTTP routes: episodes, simulation, predictions, operations."""

@@ -1,0 +1,121 @@
+"""`/reset`, `/step`, `/state` as sessions for whoever has only curl, and `/close`."""
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated
+
+from fastapi import APIRouter, Header, HTTPException, Query, Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from f1_pipelines.serve.openenv.environment import ServerFault
+from f1_pipelines.serve.openenv.models import F1Action, F1Observation, F1State
+from f1_pipelines.serve.openenv.sessions import NoSession, Session, Sessions, TooManySessions
+from f1_pipelines.serve.race_factory import CLIENTS_FAULTS, ResetAsked
+from f1_pipelines.serve.settings import ServeSettings
+from f1_pipelines.sim.environment.environment import EpisodeOver
+
+HEADER = "X-Session-Id"
+SessionId = Annotated[str | None, Field(max_length=60)]
+InHeader = Annotated[SessionId, Header(alias=HEADER)]
+REFUSALS = {404: {"description": "No such session"}, 409: {"description": "The race is over"},
+            422: {"description": "Not understood"}, 503: {"description": "All sessions are taken"}}
+
+
+class Reset(ResetAsked):
+    """Which race, in a session that is there or in a new one."""
+
+    session_id: SessionId = None
+
+
+class Step(BaseModel):
+    """The call of the coming lap."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    action: F1Action
+    session_id: SessionId = None
+
+
+class Closing(BaseModel):
+    """Which session ends."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    session_id: SessionId = None
+
+
+class Turn(BaseModel):
+    """An observation, with its reward and whether the race is over, as OpenEnv sends them."""
+
+    session_id: str
+    observation: F1Observation
+    reward: float | None
+    done: bool
+
+
+def router(settings: ServeSettings) -> APIRouter:
+    """The routes, with sessions of their own."""
+    routes = APIRouter(tags=["environment"], responses=REFUSALS)
+    sessions = Sessions(settings.sessions, settings.idle_s, settings.session_s)
+
+    def turn(session: Session, observation: F1Observation, response: Response) -> Turn:
+        response.headers[HEADER] = session.id
+        return Turn(session_id=session.id, observation=observation, reward=observation.reward, done=observation.done)
+
+    @routes.post("/reset")
+    async def reset(response: Response, asked: Reset | None = None, session_id: InHeader = None) -> Turn:
+        """Begin a race, in a new session or in that of `X-Session-Id`."""
+        asked = asked or Reset()
+        known = session_id or asked.session_id
+        with refusing():
+            session = sessions.get(known) if known else sessions.open()
+            try:
+                async with session.turn:
+                    observation = await session.environment.reset_async(**asked.model_dump(exclude={"session_id"}))
+            except Exception:
+                if not known:
+                    sessions.close(session.id)
+                raise
+        return turn(session, observation, response)
+
+    @routes.post("/step")
+    async def step(response: Response, call: Step, session_id: InHeader = None) -> Turn:
+        """Call the coming lap."""
+        with refusing():
+            session = sessions.get(session_id or call.session_id)
+            async with session.turn:
+                observation = await session.environment.step_async(call.action)
+        return turn(session, observation, response)
+
+    @routes.get("/state")
+    async def state(session_id: InHeader = None,
+                    query: Annotated[SessionId, Query(alias="session_id")] = None) -> F1State:
+        """Which race a session is in, and how far."""
+        with refusing():
+            return sessions.get(session_id or query).environment.state
+
+    @routes.post("/close", status_code=204)
+    async def close(closing: Closing | None = None, session_id: InHeader = None) -> None:
+        """End a session: whatever it is asked from now on is an error."""
+        with refusing():
+            sessions.close(session_id or (closing.session_id if closing else None))
+
+    return routes
+
+
+@contextmanager
+def refusing() -> Iterator[None]:
+    """What a client can mend, as the status that says so."""
+    try:
+        yield
+    except NoSession as problem:
+        raise HTTPException(404, str(problem)) from None
+    except EpisodeOver as problem:
+        raise HTTPException(409, str(problem)) from None
+    except TooManySessions as problem:
+        raise HTTPException(503, str(problem), {"Retry-After": "10"}) from None
+    except ServerFault as problem:
+        raise HTTPException(500, str(problem)) from None
+    except CLIENTS_FAULTS as problem:
+        raise HTTPException(422, str(problem)) from None

@@ -1,0 +1,165 @@
+"""Futures sampled from a belief, and what candidate plans come to in them.
+
+A candidate is a plan with its own reactions (`Plan`), driven in the same futures as all others. The opponents of a
+future have the characters and plans that were asked for, and sampled ones else.
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from operator import attrgetter
+
+import numpy as np
+
+from f1_pipelines.sim.engine.arrays import any_of
+from f1_pipelines.sim.engine.drive import RACE, drive_code
+from f1_pipelines.sim.engine.parameters import GREEN, HARD, INTER, MEDIUM, SOFT, WET
+from f1_pipelines.sim.engine.race import Race, prepare
+from f1_pipelines.sim.engine.state import RaceState, new_state
+from f1_pipelines.sim.engine.step import step
+from f1_pipelines.sim.scenarios import Plans, repeated
+from f1_pipelines.sim.scenarios.batch import alone
+from f1_pipelines.sim.scenarios.opponents import TO_WET, calls_with, lasting, wetness_now, worn_out
+from f1_pipelines.sim.scenarios.scenario import MAX_LAPS
+from f1_pipelines.sim.scoring.outcome import ran_dry, tyre_loss_s
+from f1_pipelines.sim.scoring.stop_sets import LOST_S, PLACE_S, RIVAL_S
+
+OURS = ("stops", "used", "wear_laps", "cliff_laps", "temp_c", "out", "fuel_kg", "compound", "offset_s", "slope_s",
+        "age_laps")
+DRY_S = 40.0  # what an empty tank costs beyond the time it takes: fuel and operations of the score
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What we would do from here on."""
+
+    stop_lap: int = 0  # at whose end, 0: no stop for its own sake
+    compound: int = MEDIUM
+    closed: bool = False  # take a closed track for it
+    to_inter: float = 0.28  # wetness at which slicks are left; 9: never
+    to_slick: float = 0.19
+    mode: int = RACE
+    mode_laps: int = 0  # then race
+    temp: int = 0
+    patience: int = 1  # laps on rain tyres before going back
+    from_wet: float = 0.45  # wetness below which wets are left for intermediates
+    to_wet: float = TO_WET  # wetness at which intermediates are left for wets
+    attack: bool = False  # in the coming lap
+    defend: bool = False
+    then_lap: int = 0  # at whose end to stop once more, 0: not
+    then_for: int = MEDIUM
+
+
+_FIELDS = tuple(f.name for f in fields(Plan))
+_FIELDS_OF = attrgetter(*_FIELDS)
+
+
+@dataclass(frozen=True, eq=False)
+class Outcomes:
+    """Candidates by futures, (K, F)."""
+
+    cost_s: np.ndarray
+    stop_lap: np.ndarray  # of the next stop, 0: none
+    stop_for: np.ndarray  # its compound, -1: none
+
+
+@dataclass(frozen=True, eq=False)
+class Futures:
+    """A belief turned into F races from here on."""
+
+    race: Race
+    state: RaceState
+    plans: Plans
+    rival: np.ndarray  # (F,) column, 0 for none
+    first: int
+    water: float  # wetness of the last lap, as seen
+
+    def few(self, count: int) -> Futures:
+        """The first ones."""
+        return self._take(np.arange(min(count, len(self.rival))))
+
+    def rest(self, count: int) -> Futures:
+        """All but the first ones."""
+        return self._take(np.arange(count, len(self.rival)))
+
+    def _take(self, of: np.ndarray) -> Futures:
+        return Futures(repeated(self.race, of), self.state.take(of), self.plans.take(of), self.rival[of], self.first,
+                       self.water)
+
+    def alone(self) -> Futures:
+        """The same with nobody else on track: quick, and blind to traffic and places."""
+        race = prepare(alone(self.race.setup), first=self.first)
+        ours = {name: getattr(self.state, name)[:, :1] for name in OURS}
+        state = new_state(race).after(**ours, status_age=self.state.status_age, any_out=bool(ours["out"].any()))
+        return Futures(race, state, self.plans.alone, np.zeros_like(self.rival), self.first, self.water)
+
+    def outcomes(self, candidates: Sequence[Plan]) -> Outcomes:
+        """Drive every candidate in every future."""
+        count, futures = len(candidates), len(self.rival)
+        of = np.tile(np.arange(futures), count)
+        race = repeated(self.race, of)
+        state, plans, rival = self.state.take(of), self.plans.take(of), self.rival[of]
+        columns = zip(*map(_FIELDS_OF, candidates), strict=True)
+        ours = {name: np.array(values).repeat(futures) for name, values in zip(_FIELDS, columns, strict=True)}
+        loss, stop_lap, stop_for = np.zeros(len(of)), np.zeros(len(of), dtype=int), np.full(len(of), -1)
+        stops_before = state.stops[:, 0]
+        length = max(race.laps / MAX_LAPS, 1.0)
+        while state.lap < race.laps:
+            water = wetness_now(race, state) if state.lap > self.first else np.full(len(of), self.water)
+            pit = _our_stop(race, state, ours, stops_before, water, plans.full)
+            first = (pit >= 0) & (stop_for < 0)
+            stop_lap, stop_for = np.where(first, state.lap + 1, stop_lap), np.where(first, pit, stop_for)
+            ahead = state.lap - self.first
+            mode = np.where(ours["mode_laps"] > ahead, ours["mode"], RACE)
+            drive = drive_code(mode, ours["temp"], True, ours["attack"] & (ahead == 0), ours["defend"] & (ahead == 0))
+            loss += tyre_loss_s(race, state)
+            after = step(race, state, calls_with(race, state, plans, pit, drive, wetness=water))
+            loss += DRY_S * length * ran_dry(race, state, after)
+            state = after
+        shape = (count, futures)
+        return Outcomes(cost_of(race, state, rival, loss, length).reshape(shape), stop_lap.reshape(shape),
+                        stop_for.reshape(shape))
+
+
+def cost_of(race: Race, state: RaceState, rival: np.ndarray, loss_s: np.ndarray, length: float) -> np.ndarray:
+    """A finished race in seconds, as the score will see it; about half a second for each second lost on bad tyres.
+
+    `length` of the race, in sprints: so much longer a place is worth in seconds.
+    """
+    out = state.out[:, 0] > 0
+    slicks = sum((state.used[:, 0] >> c) & 1 for c in (SOFT, MEDIUM, HARD))
+    rule = np.broadcast_to(race.setup.two_compound_rule, (race.episodes,))
+    broke = rule & (slicks < 2) & (state.used[:, 0] < 8) & ~(race.wetness > 0.1).any(axis=0)
+    lost = out | broke
+    place = np.where(lost, race.cars, state.position[:, 0])
+    ours = np.where(out, state.leader_s[:, 0] + 30.0, state.elapsed_s[:, 0])
+    beaten = (rival > 0) & ((state.position[np.arange(len(rival)), rival] < state.position[:, 0]) | lost)
+    return ours + length * (PLACE_S * place + RIVAL_S * beaten + LOST_S * lost) + 0.4 * loss_s
+
+
+def _our_stop(race: Race, state: RaceState, ours: dict[str, np.ndarray], before: np.ndarray,
+              water: np.ndarray, full: bool) -> np.ndarray:
+    """(K * F,) what we stop for in the coming lap."""
+    lap, compound = state.lap + 1, state.compound[:, 0]
+    left, slick = race.race_laps - lap, compound <= HARD
+    open_stop = (state.stops[:, 0] == before) & (ours["stop_lap"] > 0)
+    due = open_stop & (ours["stop_lap"] == lap)
+    if state.any_slow:
+        due = due | (open_stop & ours["closed"] & (state.status != GREEN) & (state.status_age <= 1))
+    pit = np.where(due, ours["compound"], -1)
+    if full:
+        again = (state.stops[:, 0] == before + 1) & (ours["then_lap"] == lap)
+        worn = worn_out(race, state, left[:, None])[:, 0] & (pit < 0)
+        if any_of(worn):
+            pit = np.where(worn, lasting(race, state, left[:, None])[:, 0], pit)
+        pit = np.where(again, ours["then_for"], pit)
+    if race.wet or state.rain_tyres:
+        wet_now = slick & (water >= ours["to_inter"]) & (left >= 2)
+        pit = np.where(wet_now, np.where(water > TO_WET, WET, INTER), pit)
+        dry_now = ~slick & (water < ours["to_slick"]) & (left >= 1) & (state.age_laps[:, 0] >= ours["patience"])
+        fit = np.where(ours["compound"] <= HARD, ours["compound"], SOFT)
+        pit = np.where(dry_now, fit, pit)
+        pit = np.where((compound == INTER) & (water > ours["to_wet"]) & (left >= 2), WET, pit)
+        pit = np.where((compound == WET) & (water < ours["from_wet"]) & (water >= ours["to_slick"]) & (left >= 2)
+                       & (state.age_laps[:, 0] >= ours["patience"]), INTER, pit)
+    return pit

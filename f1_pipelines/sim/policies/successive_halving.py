@@ -1,0 +1,36 @@
+"""Many plans in some of the futures, the promising ones in the rest as well: half the work, the same best plan.
+
+All plans meet the same futures, so that a few of them tell which plans can't be best.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from f1_pipelines.sim.policies.sampled_futures import Futures, Outcomes, Plan
+
+SOME, MANY = 32, 20  # futures that all plans are driven in; plans from which on that is worth it
+KEPT, KEPT_OF_KIND = 12, 2  # plans that go on: of all, and of each kind
+
+
+def raced(futures: Futures, plans: Sequence[Plan], kinds: Callable[[Outcomes], np.ndarray],
+          costs: Callable[[Outcomes], np.ndarray]) -> tuple[np.ndarray, Outcomes]:
+    """Drive the plans; those that go on are driven in all futures.
+
+    Args:
+        kinds: Outcomes -> (K,) what kind each plan is of: the best of every kind go on.
+        costs: Outcomes -> (K,) what each plan costs [s].
+
+    Returns:
+        indices of the plans that went on, in their order, and their outcomes.
+    """
+    if len(plans) < MANY or len(futures.rival) <= SOME:
+        return np.arange(len(plans)), futures.outcomes(plans)
+    first = futures.few(SOME).outcomes(plans)
+    kind, order = kinds(first), costs(first).argsort(kind="stable")
+    kept = np.sort(np.unique(np.concatenate(
+        [order[:KEPT], *(order[kind[order] == k][:KEPT_OF_KIND] for k in np.unique(kind))])))
+    rest = futures.rest(SOME).outcomes([plans[k] for k in kept])
+    return kept, Outcomes(*(np.concatenate([getattr(first, name)[kept], getattr(rest, name)], axis=1)
+                            for name in Outcomes.__dataclass_fields__))

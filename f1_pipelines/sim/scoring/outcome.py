@@ -1,0 +1,98 @@
+"""What happened to our car on track, read off the states of a race: the only thing the dimensions are judged on."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from f1_pipelines.sim.engine.parameters import GREEN, SC, VSC
+from f1_pipelines.sim.engine.race import Race
+from f1_pipelines.sim.engine.results import DISQUALIFIED, FINISHED, classify
+from f1_pipelines.sim.engine.state import OUT_OF_FUEL, RaceState
+
+EGO = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Facts:
+    """(E,) each, of our car."""
+
+    position: np.ndarray
+    time_s: np.ndarray  # over the whole distance, a lapped car as if it drove on; a car that did not finish: NaN
+    finished: np.ndarray  # bool, and not disqualified
+    disqualified: np.ndarray  # bool
+    beaten_by_rival: np.ndarray  # bool; False where there is none
+    tyre_loss_s: np.ndarray  # past the cliff, on the wrong kind for the water, too hot or too cold
+    fuel_left_laps: np.ndarray  # at the flag, at race pace
+    fuel_natural_laps: np.ndarray  # the same, had the car been driven in mode race throughout
+    fuel_slow_laps: np.ndarray  # of it, saved by a closed track
+    ran_dry: np.ndarray  # bool: coasted or stopped for want of fuel
+
+    def one(self, episode: int) -> Facts:
+        """The facts of one race as numbers."""
+        return Facts(**{name: value[episode].item() for name, value in vars(self).items()})
+
+
+def joined(parts: Sequence[Facts]) -> Facts:
+    """The facts of several batches as of one."""
+    if len(parts) == 1:
+        return parts[0]
+    return Facts(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in vars(parts[0])})
+
+
+def facts_of(race: Race, history: Sequence[RaceState], rivals: np.ndarray) -> Facts:
+    """Read the states of a finished batch.
+
+    Args:
+        race: The batch.
+        history: States after each lap, lap 0 first.
+        rivals: (E,) column of the car to beat, 0 for none.
+    """
+    end = history[-1]
+    result = classify(race, end)
+    loss, starved = np.zeros(race.episodes), np.zeros(race.episodes, dtype=bool)
+    saved = np.zeros(race.episodes)
+    burn = race.fuel_burn[:, 0]
+    for before, after in zip(history, history[1:], strict=False):
+        drives = (before.lap < race.race_laps) & (before.out[:, EGO] == 0)
+        loss += np.where(drives, tyre_loss_s(race, before), 0.0)
+        starved |= drives & ran_dry(race, before, after)
+        slow = np.where(before.status == SC, 1 - race.engine.fuel_sc, np.where(before.status == VSC,
+                                                                             1 - race.engine.fuel_vsc, 0.0))
+        saved += np.where(before.lap < race.race_laps, slow, 0.0)
+    dry = (end.out[:, EGO] == OUT_OF_FUEL) | starved
+    place, rows = result.position, np.arange(race.episodes)
+    natural = history[0].fuel_kg[:, EGO] / burn - (race.race_laps - history[0].lap) + saved
+    # To the flag a lapped car has driven fewer laps: by that clock, losing a lap would gain a minute.
+    whole_s = result.time_s[:, EGO] * race.race_laps / np.maximum(result.laps[:, EGO], 1)
+    return Facts(
+        position=place[:, EGO], time_s=whole_s, finished=result.status[:, EGO] == FINISHED,
+        disqualified=result.status[:, EGO] == DISQUALIFIED,
+        beaten_by_rival=(rivals > 0) & (place[rows, rivals] < place[:, EGO]), tyre_loss_s=loss,
+        fuel_left_laps=end.fuel_kg[:, EGO] / burn, fuel_natural_laps=natural, fuel_slow_laps=saved, ran_dry=dry)
+
+
+def tyre_loss_s(race: Race, state: RaceState) -> np.ndarray:
+    """(E,) seconds that our tyres cost in the coming lap by being worn out, of the wrong kind, or out of temperature.
+
+    Ordinary wear is no loss: every tyre has it. Behind a safety car nobody loses time, whatever his tyres.
+    """
+    engine = race.engine
+    loss = 0.0
+    if state.worn:
+        past = np.minimum(np.maximum(state.wear_laps[:, EGO] - state.cliff_laps[:, EGO], 0.0), engine.cliff_cap_laps)
+        loss = past * (engine.cliff_linear_s + past * engine.cliff_square_s)
+    loss = loss + np.maximum(np.abs(state.temp_c[:, EGO]) - engine.temp_window_c, 0.0) * engine.temp_loss_s_per_c
+    if race.wet or state.rain_tyres:  # on a dry track slicks lose nothing
+        weather = race.weather[race.row(state.lap + 1) if race.wet else 0, 0].reshape(-1, 5)
+        loss = loss + weather[np.arange(len(weather)), state.compound[:, EGO]] - weather.min(axis=1)
+    return np.where(state.status == GREEN, loss, 0.0)
+
+
+def ran_dry(race: Race, before: RaceState, after: RaceState) -> np.ndarray:
+    """(E,) bool: our car coasted through the lap for want of fuel, or stopped. No mode burns so little under green."""
+    used = before.fuel_kg[:, EGO] - after.fuel_kg[:, EGO]
+    burn = race.fuel_burn[:, 0]
+    coasted = (before.status == GREEN) & (used < 0.7 * burn) & (after.fuel_kg[:, EGO] < 0.6 * burn)
+    return coasted | (after.out[:, EGO] == OUT_OF_FUEL)

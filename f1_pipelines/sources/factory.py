@@ -1,0 +1,46 @@
+"""The source that the settings name, ready to be asked."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+
+from f1_pipelines.sources.base import RaceDataSource, SourceError
+
+NAMES = ("sample", "f1db", "fastf1")
+
+
+def open_source(name: str, now: Callable[[], datetime], *, f1db_path: Path | None = None, f1db_url: str = "",
+                f1db_folder: Path, laps_archive: Path | None = None, fastf1_cache: Path,
+                calendar_path: Path | None = None, hurry_s: float | None = None) -> RaceDataSource:
+    """The named source. Imports what it needs only here: definitions load without FastF1.
+
+    Args:
+        name: One of `NAMES`.
+        now: Gives the present instant, timezone-aware.
+        f1db_path: Folder or zip of a release; None downloads the newest one from `f1db_url` into `f1db_folder`.
+        f1db_url: Address of the newest release's CSV zip.
+        f1db_folder: Where a downloaded release is kept.
+        laps_archive: Folder of real laps to go with f1db, which has none.
+        fastf1_cache: FastF1's cache folder.
+        calendar_path: The refreshed calendar, if any; the sample goes by the embedded one whatever it says.
+        hurry_s: Time in which a server must have answered, all requests together [s]; for a sensor. A download of
+            f1db goes on behind it.
+    """
+    if name == "sample":
+        from f1_pipelines.sources.sample import SampleSource
+
+        return SampleSource(now)
+    if name == "f1db":
+        from f1_pipelines.sources.f1db.download import latest_release
+        from f1_pipelines.sources.f1db.release import F1dbRelease
+        from f1_pipelines.sources.f1db.source import F1dbSource
+        from f1_pipelines.sources.laps_archive import LapsArchive
+
+        release = F1dbRelease(f1db_path) if f1db_path else latest_release(f1db_url, f1db_folder, hurry_s)
+        return F1dbSource(release, now, LapsArchive(laps_archive, now) if laps_archive else None, calendar_path)
+    if name == "fastf1":
+        from f1_pipelines.sources.fastf1_source import FastF1Source
+
+        return FastF1Source(cache_dir=fastf1_cache, now=now, calendar_path=calendar_path, hurry_s=hurry_s)
+    raise SourceError(f"{name!r} is no source; set F1_SOURCE to one of {', '.join(NAMES)}")

@@ -1,0 +1,26 @@
+"""Every real race, judged by what learns in no time: the evaluation tables take all of it, on any processor."""
+import pandas as pd
+import pytest
+
+from f1_pipelines.backtest import report
+from f1_pipelines.backtest.predictors import GridLogit
+from f1_pipelines.backtest.slices import kinds_of_race
+from f1_pipelines.evaluation.baselines import BASELINES
+from f1_pipelines.tables.evaluation import CALIBRATION, EVALUATION, EVALUATION_SLICES, PROTOCOLS
+
+
+def test_the_tables_take_every_real_race(races, real, monkeypatch):
+    monkeypatch.setattr(report, "default_predictors", lambda protocol, results, checkpoints: [*BASELINES, GridLogit()])
+    kinds, folds, stored = kinds_of_race(real["calendar"], pd.DataFrame({"weekend": [], "compound": []})), {}, []
+    rows = races[races["started"]]
+    for protocol in PROTOCOLS:
+        evaluated = report.evaluate_protocol(report.rows_of(rows, protocol), real["results"], kinds, protocol,
+                                             lambda message: None, folds)
+        CALIBRATION.conform(evaluated.calibration)
+        EVALUATION_SLICES.conform(evaluated.slices)
+        stored.append(EVALUATION.conform(evaluated.races))
+    grid = pd.concat(stored).query("predictor == 'grid' and population == 'starters'")
+    means = grid.groupby("protocol")["spearman"].mean()
+    assert means.round(3).to_dict() == {"holdout_2025": 0.648, "prequential_2026": 0.684, "rolling_2019_2025": 0.629}
+    monaco = grid.query("weekend == '2024-monaco'")["ndcg10"]
+    assert monaco.tolist() == [pytest.approx(1, abs=0)]

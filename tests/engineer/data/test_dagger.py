@@ -1,0 +1,57 @@
+"""The expert beside a pupil: whose calls are the labels, and what a run that resumes reads."""
+from f1_pipelines.engineer.data.dagger import FIRST_RACE, driven_round, read_turns
+from f1_pipelines.engineer.data.demonstrations import TRAINED, calmed, expert_beside, expert_turns, race_keys
+from f1_pipelines.engineer.progress import SILENT, Listener
+from f1_pipelines.engineer.scenario_sampler import Scenes
+from f1_pipelines.sim.environment.environment import RaceEnvironment
+from f1_pipelines.sim.scenarios import split_of
+
+KEY = ("dry_strategy_sprint", 1)
+
+
+class Sleeper:
+    """An engineer who never does anything."""
+
+    asked = 0
+
+    def commands(self, observations):
+        self.asked += 1
+        return ["STAY_OUT"] * len(observations)
+
+
+def test_beside_himself_the_expert_calls_his_own_race():
+    [own] = expert_turns(Scenes(), [KEY], odd=0.0)
+    assert list(expert_beside(Scenes(), {KEY: [turn.completion for turn in own]})) == [own]
+
+
+def test_beside_a_sleeper_the_labels_are_the_experts_and_the_race_is_the_sleepers():
+    scenario = Scenes().scenario(*KEY)
+    [turns] = expert_beside(Scenes(), {KEY: ["STAY_OUT"] * scenario.laps})
+    environment = RaceEnvironment()
+    seen = environment.begin(scenario)
+    for turn in turns:
+        assert turn.prompt == seen.text
+        seen = environment.step("STAY_OUT").observation
+    assert any(turn.completion.startswith("PIT_NOW") for turn in turns), "he asks for the stop that never comes"
+
+
+def test_what_a_pupil_says_may_be_no_command():
+    scenario = Scenes().scenario(*KEY)
+    [turns] = expert_beside(Scenes(), {KEY: ["I think we should box"] * scenario.laps})
+    assert len(turns) == scenario.laps
+
+
+def test_a_round_is_of_training_races_and_is_read_again_by_a_run_that_resumes(tmp_path):
+    told, sleeper = [], Sleeper()
+    driven = driven_round(sleeper, Scenes(), 1, 1, tmp_path, Listener(told.append))
+    turns = driven.turns
+    assert {(turn.family, turn.seed) for turn in turns} == set(race_keys("train", 1, start=FIRST_RACE + 1_000))
+    assert {split_of(turn.family, turn.seed) for turn in turns} == {"train"}
+    assert {turn.family for turn in turns} == set(TRAINED)
+    assert turns == [calmed(turn) for turn in turns]
+    assert "round 1: the pupil scores 0." in told[0]
+    asked = sleeper.asked
+    assert len(driven.scores) == len(TRAINED) and all(0.0 <= score <= 1.0 for score in driven.scores)
+    assert driven_round(sleeper, Scenes(), 1, 1, tmp_path, SILENT) == driven
+    assert turns == read_turns(tmp_path / "round-1.jsonl")
+    assert sleeper.asked == asked

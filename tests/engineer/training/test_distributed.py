@@ -1,0 +1,93 @@
+"""What each of several processes does; that they do it together, tests/assets/test_training_launcher.py shows."""
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+import torch
+from trl import SFTConfig
+
+from f1_pipelines.engineer.inference.checkpoints import load_engineer
+from f1_pipelines.engineer.profiles import PROFILES
+from f1_pipelines.engineer.progress import SILENT
+from f1_pipelines.engineer.scenario_sampler import Scenes
+from f1_pipelines.engineer.training import job
+from f1_pipelines.engineer.training.distributed import WrongCrew, crew_on, on_one_device, own_device
+from f1_pipelines.engineer.training.grpo import Practice, _share
+from f1_pipelines.engineer.training.job import Job
+from f1_pipelines.engineer.training.sft import activation_checkpointing, last_checkpoint
+
+
+def test_processes_share_the_races_and_the_moments_of_a_step(toy_profile, pupil_folder):
+    engineer, asked = load_engineer(pupil_folder), []
+
+    class Noted(Scenes):
+        def scenario(self, family, seed):
+            asked.append((family, seed))
+            return super().scenario(family, seed)
+
+    def played(share: slice, processes: int) -> tuple[list, int]:
+        asked.clear()
+        told = _share(replace(toy_profile.grpo, races=3), processes)
+        trainer = SimpleNamespace(model=engineer.model, state=SimpleNamespace(global_step=0),
+                                  accelerator=SimpleNamespace(unwrap_model=lambda model: model))
+        given = Practice(engineer.rendering, Noted(), told, 0, 12, 8, share)([], trainer)
+        return list(asked), len(given["gain"])
+
+    whole, n_samples = played(slice(None), 1)
+    first, second = played(slice(0, None, 2), 2), played(slice(1, None, 2), 2)
+    assert sorted(first[0] + second[0]) == sorted(whole) and len(set(whole)) == 3
+    assert first[1] + second[1] == n_samples == toy_profile.grpo.states * toy_profile.grpo.samples
+
+
+@pytest.mark.parametrize("processes", [3, 4])
+def test_a_step_that_can_not_be_shared_is_refused(toy_profile, processes):
+    with pytest.raises(WrongCrew, match=f"4 states and 2 races a step can't be shared by {processes} processes; set"):
+        _share(toy_profile.grpo, processes)
+    _share(toy_profile.grpo, 2)
+
+
+def test_each_process_has_a_gpu_of_its_own():
+    third, alone = (SimpleNamespace(local_process_index=k) for k in (2, 0))
+    assert (own_device(third, "cuda"), own_device(third, "cpu")) == ("cuda:2", "cpu")
+    assert [own_device(alone, device) for device in ("cuda", "cuda:1", "cpu")] == ["cuda:0", "cuda:1", "cpu"]
+
+
+def test_a_process_alone_trains_on_the_gpu_that_it_was_given(tmp_path, monkeypatch):
+    chosen = []
+    monkeypatch.setattr(torch.cuda, "set_device", chosen.append)
+    settings = SFTConfig(str(tmp_path), use_cpu=True, bf16=False, report_to="none", **activation_checkpointing(False))
+    on_one_device(settings, "cpu")
+    assert settings.device == torch.device("cpu") and not chosen
+    for device, place in (("cuda:1", torch.device("cuda:1")), ("cuda", torch.device("cuda:0"))):
+        settings._n_gpu = 4  # what transformers finds on such a machine
+        on_one_device(settings, device)
+        assert (settings.device, settings.n_gpu, chosen[-1]) == (place, 1, place)
+
+
+def test_a_job_for_two_is_not_run_by_one(toy_profile, tmp_path, monkeypatch):
+    monkeypatch.setitem(PROFILES, "tiny", toy_profile)
+    assert crew_on("cpu").num_processes == 1
+    with pytest.raises(WrongCrew, match="the job is for 2 processes and 1 were started"):
+        job.run(Job("sft", "tiny", {}, "", "", "", 0, str(tmp_path), "", processes=2), SILENT)
+
+
+def test_a_checkpoint_of_several_is_complete_with_the_random_numbers_of_all(tmp_path):
+    step = tmp_path / "checkpoint-10"
+    step.mkdir()
+    (step / "trainer_state.json").write_text('{"global_step": 10, "max_steps": 20}')
+    for name in ("optimizer.pt", "rng_state_0.pth"):
+        torch.save({}, step / name)
+    assert last_checkpoint(tmp_path, 2) is None
+    torch.save({}, step / "rng_state_1.pth")
+    assert last_checkpoint(tmp_path, 2) == str(step)
+
+
+def test_the_first_who_fails_has_the_last_word(tmp_path):
+    for problem in (ValueError("the cause"), RuntimeError("Connection closed by peer")):
+        job._last_words(tmp_path / "failed.txt", problem)
+    assert (tmp_path / "failed.txt").read_text() == "ValueError: the cause"
+
+
+def test_of_one_that_was_killed_the_others_say_what_is_likely(tmp_path):
+    job._last_words(tmp_path / "failed.txt", RuntimeError("pair.cc:537 Read error: Connection reset by peer"))
+    assert (tmp_path / "failed.txt").read_text().startswith("another process of the training was gone of a sudden")

@@ -1,0 +1,43 @@
+"""Training processes end with the run that started them."""
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from f1_pipelines.engineer.training.parent_process import STARTER, starter
+from f1_pipelines.runs.processes import exists
+
+# Starts a training's watch in a process of its own, tells its id, and waits.
+STARTS = """
+import subprocess, sys, time
+from f1_pipelines.engineer import orphans
+child = subprocess.Popen([sys.executable, "-c", "import time; from f1_pipelines.engineer import orphans as o; "
+                          "o.LOOKED_AFTER_EVERY_S = 0.1; o.end_with_starter(); print('ready', flush=True); "
+                          "time.sleep(60)"], env={**__import__("os").environ, **orphans.starter()},
+                         stdout=subprocess.PIPE)
+child.stdout.readline()
+print(child.pid, flush=True)
+time.sleep(60)
+"""
+
+
+def test_a_training_whose_run_was_killed_ends():
+    run = subprocess.Popen([sys.executable, "-c", STARTS], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                           env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])})
+    try:
+        child = int(run.stdout.readline())
+        time.sleep(0.5)
+        assert exists(child), "as long as its run is there"
+    finally:
+        run.kill()
+        run.wait()
+        run.stdout.close()
+    deadline = time.monotonic() + 20
+    while exists(child):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def test_only_what_a_run_started_ends_with_it():
+    assert STARTER not in os.environ and set(starter()) == {STARTER}

@@ -1,0 +1,115 @@
+"""Toy-size trainings killed with SIGKILL at chosen moments.
+
+Run as `python -m tests.engineer.training.toy_kills PLAN.json`.
+
+The plan lists attempts, [job file, moment or null]. Each is a process of its own, forked after the imports, which take
+longer than the toys. Prints, as JSON, how each ended: the signal's number, negative, or the exit status.
+"""
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+SFT = {"epochs": 3.0, "batch": 8, "lr": 1e-2, "muon_lr": 2e-2, "warmup_steps": 2, "rounds": 1, "round_races": 1,
+       "round_epochs": 1.25}
+GRPO = {"steps": 3, "races": 2, "states": 4, "looks": 2, "samples": 4, "lr": 1e-3, "batch": 8}
+
+
+def die(*_: Any, **__: Any) -> None:
+    """As the kernel or a person would end it: nothing runs after this."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def arm(moment: str) -> None:
+    """Have this process killed at a moment: a name below, then a step or a number."""
+    import safetensors.torch
+    from transformers.trainer_callback import TrainerState
+
+    from f1_pipelines.engineer.data import dagger
+    from f1_pipelines.engineer.training import job as training
+    from f1_pipelines.engineer.training.callbacks import Watch
+    from f1_pipelines.engineer.training.checkpoint_selection import BestSoFar
+
+    name, _, at = moment.partition(" ")
+
+    def after(owner: Any, method: str, reached: Callable[..., bool]) -> None:
+        original = getattr(owner, method)
+
+        def wrapped(*args: Any, **options: Any) -> Any:
+            result = original(*args, **options)
+            if reached(*args):
+                die()
+            return result
+
+        setattr(owner, method, wrapped)
+
+    def half_written(state: TrainerState, path: str) -> None:
+        if state.global_step == int(at):
+            Path(path).write_text(json.dumps(vars(state), default=str)[:400])
+            die()
+        whole(state, path)
+
+    if name == "examined":  # the best weights are written, the trainer's checkpoint of that step is not
+        after(BestSoFar, "examine", lambda best, step, engineer: step == int(at))
+    elif name == "logged":
+        after(Watch, "on_log", lambda watch, args, state, *_: f"{Path(args.output_dir).name}-{state.global_step}" == at)
+    elif name == "torn":
+        whole, TrainerState.save_to_json = TrainerState.save_to_json, half_written
+    elif name == "saved":
+        after(Watch, "on_save", lambda watch, args, state, *_: state.global_step == int(at))
+    elif name == "driven":  # the scores of the round are written, its turns are not
+        dagger.asdict = die
+    elif name == "weights":
+        save = safetensors.torch.save_file
+
+        def half(weights: dict[str, Any], path: Path, metadata: dict[str, str] | None = None) -> None:
+            save(weights, path, metadata)
+            if "finished" in str(path):
+                os.truncate(path, os.path.getsize(path) // 2)
+                die()
+
+        safetensors.torch.save_file = half
+    elif name == "stored":  # the checkpoint is stored, its result is not written
+        training._leave = die
+    else:
+        raise ValueError(moment)
+
+
+def attempt(job: str, moment: str | None) -> int:
+    """Train in a process of its own."""
+    pid = os.fork()
+    if pid == 0:
+        from f1_pipelines.engineer.training import job as training
+
+        status = 1
+        try:
+            if moment:
+                arm(moment)
+            sys.argv = ["training", job]
+            training.main()
+            status = 0
+        finally:
+            sys.stdout.flush()
+            os._exit(status)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+if __name__ == "__main__":
+    from transformers import TrainerCallback  # noqa: F401
+    from trl import GRPOTrainer, SFTTrainer  # noqa: F401
+
+    from f1_pipelines.engineer.profiles import PROFILES
+    from f1_pipelines.engineer.training import grpo, sft
+    from f1_pipelines.engineer.training import job as training
+    from tests.engineer.conftest import TOY
+
+    os.cpu_count = lambda: 1  # the expert's races in this process
+    PROFILES["tiny"] = replace(PROFILES["tiny"], architecture=TOY, max_new_tokens=12)
+    training.SELECTION_RACES, grpo.SAVED_EVERY, grpo._Probes.COUNT, sft.SAVED_EVERY = 1, 1, 5, 5
+    plan, output = json.loads(Path(sys.argv[1]).read_text()), os.dup(1)
+    os.dup2(2, 1)  # what trainings print is no result
+    os.write(output, json.dumps([attempt(*one) for one in plan]).encode())

@@ -1,0 +1,27 @@
+"""`python -m f1_pipelines.engineer.training.job` at toy size. With seed 13 the second process fails at the start.
+
+Imports stand below the guard: processes that drive the expert's races import this module, too.
+"""
+SEED_THAT_FAILS, WORDS = 13, "the second process has had enough"
+
+if __name__ == "__main__":
+    import json
+    import os
+    import sys
+    from dataclasses import replace
+    from pathlib import Path
+
+    from f1_pipelines.engineer.profiles import PROFILES
+    from f1_pipelines.engineer.progress import TrainingFailed
+    from f1_pipelines.engineer.training import grpo, job
+    from f1_pipelines.engineer.training.callbacks import Watch
+    from tests.engineer.conftest import TOY
+
+    def fail(*_: object, **__: object) -> None:
+        raise TrainingFailed(WORDS)
+
+    PROFILES["tiny"] = replace(PROFILES["tiny"], architecture=TOY, max_new_tokens=12)
+    job.SELECTION_RACES, grpo.SAVED_EVERY, grpo._Probes.COUNT = 1, 1, 5
+    if json.loads(Path(sys.argv[1]).read_text())["seed"] == SEED_THAT_FAILS and os.environ["RANK"] == "1":
+        Watch.on_train_begin = fail
+    job.main()

@@ -1,0 +1,49 @@
+"""Plans that can't be best are not driven in all futures, and nothing else changes."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from f1_pipelines.sim.environment.environment import RaceEnvironment
+from f1_pipelines.sim.policies.belief import Belief
+from f1_pipelines.sim.policies.candidates import stop_plans
+from f1_pipelines.sim.policies.sampled_futures import Outcomes
+from f1_pipelines.sim.policies.sampling import sample
+from f1_pipelines.sim.policies.successive_halving import KEPT, MANY, raced
+
+STOP_LAP = 1
+
+
+def mean_s(told: Outcomes) -> np.ndarray:
+    return told.cost_s.mean(axis=1)
+
+
+def stops_now(told: Outcomes) -> np.ndarray:
+    return (told.stop_lap[:, 0] == STOP_LAP).astype(int)
+
+
+@pytest.mark.parametrize("family", ["championship_decider", "late_safety_car"])
+def test_the_best_plans_go_on_and_come_out_as_if_all_had(family):
+    observation = RaceEnvironment().reset(7, family)
+    belief = Belief.of(observation)
+    belief.see(observation, None)
+    futures, plans = sample(observation, belief, 96, np.random.default_rng(0)), stop_plans(observation, belief)
+    assert len(plans) > 2 * MANY
+    going, told = raced(futures, plans, stops_now, mean_s)
+    whole = futures.outcomes(plans)
+    assert KEPT <= len(going) < len(plans) / 2
+    assert told.cost_s.tobytes() == whole.cost_s[going].tobytes()
+    assert told.stop_lap.tobytes() == whole.stop_lap[going].tobytes()
+    cost, now = mean_s(whole), stops_now(whole)
+    for kind in (0, 1):
+        mine = now == kind
+        assert cost[going][now[going] == kind].min() <= cost[mine].min() + 0.2  # s
+
+
+def test_few_plans_are_all_driven_everywhere():
+    observation = RaceEnvironment().reset(7, "championship_decider")
+    belief = Belief.of(observation)
+    belief.see(observation, None)
+    futures, plans = sample(observation, belief, 96, np.random.default_rng(0)), stop_plans(observation, belief)
+    going, told = raced(futures, plans[:MANY - 1], stops_now, mean_s)
+    assert going.tolist() == list(range(MANY - 1)) and told.cost_s.shape == (MANY - 1, 96)
