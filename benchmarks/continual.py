@@ -27,7 +27,7 @@ from f1_pipelines.evaluation.metrics import spearman
 from f1_pipelines.models.config import F1NET, RANKER, TrainConfig
 from f1_pipelines.models.continual.fisher import fisher_information
 from f1_pipelines.models.continual.settings import DEFAULT, DOCUMENTED, UpdateConfig
-from f1_pipelines.models.continual.update import Known, learn, window_of
+from f1_pipelines.models.continual.update import LearntState, learn, window_of
 from f1_pipelines.models.training import objective, train, training_races
 
 CHOSEN_ON, REPORTED = (2022, 2023, 2024, 2025), 2026
@@ -63,14 +63,14 @@ class Season:
     pull: float
 
 
-def pretrained(rows: pd.DataFrame, config: TrainConfig, season: int, seed: int) -> Known:
+def pretrained(rows: pd.DataFrame, config: TrainConfig, season: int, seed: int) -> LearntState:
     """A ranker taught by the four seasons before, with its Fisher."""
     seasons = tuple(range(season - 4, season))
     trained, _ = train(rows, replace(config, seasons=seasons, seed=seed))
-    return Known(trained, fisher_information(trained, rows[rows["season"].isin(seasons)]))
+    return LearntState(trained, fisher_information(trained, rows[rows["season"].isin(seasons)]))
 
 
-def learn_season(rows: pd.DataFrame, root: Known, season: int, settings: UpdateConfig, every: bool) -> Season:
+def learn_season(rows: pd.DataFrame, root: LearntState, season: int, settings: UpdateConfig, every: bool) -> Season:
     """Forecast and learn one race after the other. `every`: look at the old season after each update, not the last."""
     races, old = rows[rows["season"] == season], rows[rows["season"] == season - 1]
     taught = rows[rows["season"].isin(root.trained.seasons)]
@@ -114,7 +114,7 @@ def comparison(models: list[str], seeds: int) -> None:
     print(f"* the default: {DEFAULT}")
 
 
-def bayes(known: Known, rows: pd.DataFrame) -> float:
+def bayes(known: LearntState, rows: pd.DataFrame) -> float:
     """The lambda at which EWC is Bayes' rule for a full window: what was learnt counts as its races, no more, no less.
 
     The Fisher squares the gradient of a mean over pairs, so it says too little: the curvature of the loss, here of the
@@ -210,7 +210,7 @@ def _spearman(scores: np.ndarray, race: pd.DataFrame, kept: pd.Series) -> float:
     return spearman(scores[kept], race["official_order"].to_numpy("float64")[kept])
 
 
-def _of_races(known: Known, rows: pd.DataFrame) -> float:
+def _of_races(known: LearntState, rows: pd.DataFrame) -> float:
     scored = rows.assign(score=known.trained.scores(rows))
     return float(np.mean([spearman(race["score"], race["official_order"].to_numpy("float64"))
                           for _, race in scored.groupby("weekend")]))

@@ -20,13 +20,13 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.measure import measure
-from f1_pipelines.engineer.data.demonstrations import RaceKey, expert_turns, race_keys
+from f1_pipelines.engineer.data.demonstrations import RaceKey, expert_demonstrations, race_keys
 from f1_pipelines.engineer.inference.engineer import Engineer
-from f1_pipelines.engineer.progress import Listener
-from f1_pipelines.engineer.rollout import play_together
-from f1_pipelines.engineer.scenario_sampler import Scenes
-from f1_pipelines.engineer.training.job import Job, Trained, run
-from f1_pipelines.engineer.workers import spread
+from f1_pipelines.engineer.progress import Reporter
+from f1_pipelines.engineer.rollout import batched_rollout
+from f1_pipelines.engineer.scenario_sampler import ScenarioSampler
+from f1_pipelines.engineer.training.job import Job, TrainingResult, run
+from f1_pipelines.engineer.workers import map_races
 from f1_pipelines.sim.scoring.reference import reference_of
 
 PROCESSES = 2
@@ -39,21 +39,21 @@ PROFILES = {"tiny": ({"epochs": 12.0, "rounds": 0, "warmup_steps": 5}, {"steps":
 def trained(profile: str, folder: str) -> dict[str, float | str]:
     """Imitation and some steps of practice of a profile on a few turns: speed and memory, not skill."""
     place, (settings, practice, *_) = Path(folder), PROFILES[profile]
-    turns = [turn for few in expert_turns(Scenes(), race_keys("train", 4)) for turn in few]
-    (place / "scenes.json").write_text(Scenes().as_json())
+    turns = [turn for few in expert_demonstrations(ScenarioSampler(), race_keys("train", 4)) for turn in few]
+    (place / "scenes.json").write_text(ScenarioSampler().as_json())
     (place / "turns.jsonl").write_text("\n".join(json.dumps(
         {"prompt": turn.prompt, "completion": turn.completion}) for turn in turns))
     job = Job("sft", profile, settings, str(place / "turns.jsonl"), "", str(place / "scenes.json"), 0,
               str(place / "sft"), str(place / "engineers"))
-    imitator = run(job, Listener())
+    imitator = run(job, Reporter())
     found = {"checkpoint": imitator.checkpoint, "parameters": imitator.n_parameters,
              "sft_tokens_per_s": imitator.tokens_per_s or 0.0}
     return found | (_practice(job, place, imitator, practice) if practice else {})
 
 
-def _practice(job: Job, place: Path, imitator: Trained, practice: dict[str, object]) -> dict[str, float]:
+def _practice(job: Job, place: Path, imitator: TrainingResult, practice: dict[str, object]) -> dict[str, float]:
     grpo = run(replace(job, stage="grpo", settings=practice, parent=str(place / "engineers" / imitator.checkpoint),
-                       work=str(place / "grpo")), Listener())
+                       work=str(place / "grpo")), Reporter())
     by = {name: [value for _, metric, value in grpo.points if metric == name] for name in ("simulator_s", "step_time")}
     return {"grpo_step_s": float(np.median(by["step_time"])),
             "simulator_share_of_step": float(np.median(by["simulator_s"]) / np.median(by["step_time"]))}
@@ -75,17 +75,17 @@ def called(keys: Sequence[RaceKey], path: Path, way: str, bf16: bool, start: flo
 
     torch.set_num_threads(1)
     engineer = load_engineer(path, bf16=bf16)
-    scenarios = [Scenes().scenario(*key) for key in keys]
+    scenarios = [ScenarioSampler().scenario(*key) for key in keys]
     for scenario in scenarios:
         reference_of(scenario)  # kept: to score a race for the first time is not what is compared here
     if way == "generate":
         engineer.model.set_attn_implementation("sdpa")  # transformers' own choice
     call = partial(_generated, engineer) if way == "generate" else engineer.commands
     groups = [scenarios] if way == "lockstep" else [[one] for one in scenarios]
-    play_together(scenarios[:1], call)
+    batched_rollout(scenarios[:1], call)
     time.sleep(max(start - time.time(), 0.0))
     began = time.time()
-    laps = sum(len(race.outputs) for group in groups for race in play_together(group, call))
+    laps = sum(len(race.outputs) for group in groups for race in batched_rollout(group, call))
     return began, time.time(), laps
 
 
@@ -109,7 +109,7 @@ def speeds(path: Path, few: int, many: int) -> pd.DataFrame:
             keys = race_keys("test", -(-races // 5))[:races]
             shares = [keys[k::processes] for k in range(processes)]
             start = time.time() + (READY_S if processes > 1 else 0)
-            told = list(spread(partial(called, path=path, way=way, bf16=bf16, start=start), shares, PROCESSES, 1))
+            told = list(map_races(partial(called, path=path, way=way, bf16=bf16, start=start), shares, PROCESSES, 1))
             seconds = max(end for _, end, _ in told) - min(began for began, _, _ in told)
             rows.append({"way": way, "precision": "bfloat16" if bf16 else "float32", "processes": processes,
                          "laps_per_s": sum(laps for *_, laps in told) / seconds})

@@ -18,11 +18,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from f1_pipelines.engineer.evaluation.episodes import held_out
+from f1_pipelines.engineer.evaluation.episodes import held_out_races
 from f1_pipelines.engineer.inference.checkpoints import load_engineer
-from f1_pipelines.engineer.progress import Listener
-from f1_pipelines.engineer.rollout import play_together
-from f1_pipelines.engineer.scenario_sampler import Scenes, scenes_of
+from f1_pipelines.engineer.progress import Reporter
+from f1_pipelines.engineer.rollout import batched_rollout
+from f1_pipelines.engineer.scenario_sampler import ScenarioSampler, stored_sampler
 from f1_pipelines.engineer.training.job import Job, run
 from f1_pipelines.evaluation.bootstrap import mean_interval
 from f1_pipelines.settings import settings
@@ -31,10 +31,10 @@ from f1_pipelines.warehouse.database import WarehouseFile
 SKIP = 400  # held-out seeds of each family left to other reports
 
 
-def practise(sft: Path, scenes: Scenes, profile: str, seeds: list[int], changes: dict[str, float],
+def practise(sft: Path, scenes: ScenarioSampler, profile: str, seeds: list[int], changes: dict[str, float],
              races: int) -> list[dict[str, object]]:
     """Train with each seed and report each on the same races, and all together."""
-    keys = held_out(races, skip=SKIP)
+    keys = held_out_races(races, skip=SKIP)
     scenarios = [scenes.scenario(*key) for key in keys]
     before = _scores(sft, scenarios)
     rows, differences = [{"policy": "sft", "seed": "", "step": "", "score": before.mean()}], []
@@ -44,7 +44,7 @@ def practise(sft: Path, scenes: Scenes, profile: str, seeds: list[int], changes:
             work = Path(folder)
             (work / "scenes.json").write_text(scenes.as_json())
             trained = run(Job("grpo", profile, changes, "", str(sft), str(work / "scenes.json"), seed,
-                              str(work / "work"), str(work / "engineers")), Listener(print, warn=print))
+                              str(work / "work"), str(work / "engineers")), Reporter(print, warn=print))
             after = _scores(work / "engineers" / trained.checkpoint, scenarios)
             meta = json.loads((work / "engineers" / trained.checkpoint / "meta.json").read_text())
         chosen = {step: value for step, name, value in trained.points if name == "selection_score"}
@@ -64,7 +64,7 @@ def practise(sft: Path, scenes: Scenes, profile: str, seeds: list[int], changes:
 
 
 def _scores(folder: Path, scenarios: list) -> np.ndarray:
-    races = play_together(scenarios, load_engineer(folder).commands)
+    races = batched_rollout(scenarios, load_engineer(folder).commands)
     return np.array([race.info["score"] for race in races])
 
 
@@ -79,7 +79,7 @@ def main() -> None:
     changes = {name: json.loads(value) for name, value in (one.split("=", 1) for one in given.set)}
     told = settings()
     with WarehouseFile(told.f1_warehouse).read() as connection:
-        scenes = scenes_of(connection)
+        scenes = stored_sampler(connection)
         [(path,)] = connection.execute("SELECT path FROM strategy.engineers WHERE stage = 'sft' AND promoted "
                                        "AND profile = ?", [told.f1_profile]).fetchall()
     rows = practise(told.checkpoints_path / "engineers" / path, scenes, told.f1_profile,

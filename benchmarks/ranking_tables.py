@@ -20,7 +20,7 @@ import pandas as pd
 
 from f1_pipelines.backtest.predictors import TrainedPredictor, champion
 from f1_pipelines.backtest.protocols import evaluate, summarise
-from f1_pipelines.backtest.report import Evaluated, evaluate_protocol, rows_of
+from f1_pipelines.backtest.report import ProtocolReport, evaluate_protocol, rows_of
 from f1_pipelines.backtest.slices import kinds_of_race
 from f1_pipelines.evaluation.targets import with_targets
 from f1_pipelines.features.ranking import as_known_at, build_ranking_features
@@ -91,7 +91,7 @@ def read() -> dict[str, pd.DataFrame]:
     return {**frames, "rows": rows[rows["started"]]}
 
 
-def show(protocol: str, found: Evaluated, seconds: float) -> None:
+def show(protocol: str, found: ProtocolReport, seconds: float) -> None:
     """Orders, probabilities, calibration and slices of one protocol."""
     summary = found.summary
     starters = summary[summary["population"] == "starters"].set_index("predictor")

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from f1_pipelines.calibration.circuits import circuit_parameters
-from f1_pipelines.calibration.pace_forecast import entries as with_qualifying_gaps
+from f1_pipelines.calibration.pace_forecast import qualifying_gaps as with_qualifying_gaps
 from f1_pipelines.calibration.real_race import CODE
 from f1_pipelines.calibration.stage import RAIN_TYRES, WET_SHARE
 from f1_pipelines.identity.weekends import weekend as known_weekend

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Trained:
+class TrainedCheckpoint:
     """A checkpoint that was made now: its row of `ranking.checkpoints`, the rows it saw, and what each weekend was
     seen for (`tables.lineage.ROLES`)."""
 
@@ -23,7 +23,7 @@ class Trained:
     roles: str | pd.Series
 
 
-def keep(connection: duckdb.DuckDBPyConnection, made: Sequence[Trained]) -> None:
+def store(connection: duckdb.DuckDBPyConnection, made: Sequence[TrainedCheckpoint]) -> None:
     """Store checkpoints with the rows behind them, all in the caller's transaction.
 
     Args:

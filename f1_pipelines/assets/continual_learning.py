@@ -8,7 +8,7 @@ import duckdb
 import pandas as pd
 from pydantic import Field
 
-from f1_pipelines.assets.checkpoint_store import Trained, keep, run_ids
+from f1_pipelines.assets.checkpoint_store import TrainedCheckpoint, run_ids, store
 from f1_pipelines.assets.checks import keys_are_unique, no_rows_check
 from f1_pipelines.assets.features import RANKING_BY_WEEKEND, not_learnt_from, ranking_features, training_rows
 from f1_pipelines.assets.metadata import described, line_plot, preview
@@ -86,7 +86,7 @@ def ewc_ranker(context: dg.AssetExecutionContext, config: LearnConfig, warehouse
             for model, chain in chains.items():
                 connection.execute("UPDATE ranking.updates SET current = list_contains(?::VARCHAR[], checkpoint) "
                                    "WHERE model = ?", [chain.ids, model])
-            keep(connection, trained)
+            store(connection, trained)
         with warehouse.read() as connection:
             season = stored_updates(connection)
     return dg.MaterializeResult(metadata={
@@ -97,7 +97,7 @@ def ewc_ranker(context: dg.AssetExecutionContext, config: LearnConfig, warehouse
     })
 
 
-def _kept(context: dg.AssetExecutionContext, run: "TrackedRun", link: "Link") -> Trained:
+def _kept(context: dg.AssetExecutionContext, run: "TrackedRun", link: "Link") -> TrainedCheckpoint:
     """A link in a run of its own, and what the warehouse keeps of it."""
     checkpoint, update = link.checkpoint, link.update
     tags = {name: update[name] for name in ("checkpoint", "parent", "weekend", "data_version")}
@@ -108,7 +108,7 @@ def _kept(context: dg.AssetExecutionContext, run: "TrackedRun", link: "Link") ->
         child.metrics({**checkpoint.meta["metrics"], "seconds": update["seconds"]})
         if update["model"] == MODELS[0]:
             child.checkpoint(checkpoint.id, checkpoint.path)
-        return Trained({**link.row, **run_ids(context, child)}, link.rows, link.roles)
+        return TrainedCheckpoint({**link.row, **run_ids(context, child)}, link.rows, link.roles)
 
 
 def stored_updates(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:

@@ -22,7 +22,7 @@ from f1_pipelines.warehouse.replace import replace_slices
 if TYPE_CHECKING:
     import duckdb
 
-    from f1_pipelines.engineer.scenario_sampler import Scenes
+    from f1_pipelines.engineer.scenario_sampler import ScenarioSampler
 
 ENGINEER_GROUP = {"group_name": "engineer", "owners": ["team:engineer"], "code_version": "3"}
 TURNS, SCENES = "turns.jsonl", "scenes.json"  # what a training reads, in its work folder
@@ -51,18 +51,24 @@ def sft_dataset(context: dg.AssetExecutionContext, config: DatasetConfig,
     Races are drawn from the training seeds of five families on the fitted circuits, in fields as close as those of the
     stored weekends. The values of all calls that he weighed stand beside his own.
     """
-    from f1_pipelines.engineer.data.demonstrations import as_rows, balanced, calmed, expert_turns, race_keys
+    from f1_pipelines.engineer.data.demonstrations import (
+        expert_demonstrations,
+        race_keys,
+        turn_rows,
+        with_fewer_stay_outs,
+        without_needless_call,
+    )
 
     with warehouse.read() as connection:
-        scenes = scenes_of(connection)
+        scenes = sampler_of(connection)
     workers, frames = config.workers or os.cpu_count() or 1, []
     for split, races, odd in (("train", config.races, config.odd), ("validation", config.validation_races, 0.0)):
         keys, turns = race_keys(split, races), []
-        for done, few in enumerate(expert_turns(scenes, keys, workers, odd, config.futures), start=1):
-            turns += [calmed(turn, config.calm_s) for turn in few]
+        for done, few in enumerate(expert_demonstrations(scenes, keys, workers, odd, config.futures), start=1):
+            turns += [without_needless_call(turn, config.calm_s) for turn in few]
             if done % 100 == 0:
                 context.log.info("%s: %d of %d races, %d turns", split, done, len(keys), len(turns))
-        kept = as_rows(balanced(turns, stay_share=config.stay_share) if split == "train" else turns)
+        kept = turn_rows(with_fewer_stay_outs(turns, stay_share=config.stay_share) if split == "train" else turns)
         frames.append(_turn_rows(kept, "expert", scenes))
     rows = pd.concat(frames, ignore_index=True)
     with warehouse.write("sft_dataset") as connection:
@@ -96,24 +102,24 @@ def sft_engineer(context: dg.AssetExecutionContext, config: SftConfig, warehouse
     the expert comments (their turns join `strategy.sft_turns`, driver `pupil`). A run that was killed goes on from its
     last checkpoint.
     """
-    from f1_pipelines.engineer.data.dagger import read_turns
-    from f1_pipelines.engineer.data.demonstrations import as_rows
+    from f1_pipelines.engineer.data.dagger import read_demonstrations
+    from f1_pipelines.engineer.data.demonstrations import turn_rows
     from f1_pipelines.engineer.training.job import Job
 
     with warehouse.read() as connection:
         turns = connection.sql("SELECT prompt, completion FROM strategy.sft_turns WHERE split = 'train' "
                                "AND driver = 'expert' ORDER BY family, seed, lap").df()
-        scenes = scenes_of(connection)
+        scenes = sampler_of(connection)
     work = engineers.work("sft", config.seed)
     job = Job("sft", engineers.profile, config.settings, str(work / TURNS), "", str(work / SCENES), config.seed,
               str(work), str(engineers.folder), engineers.weights)
     inputs = {TURNS: turns.to_json(orient="records", lines=True), SCENES: scenes.as_json()}
     result = train_and_keep(context, job, inputs, scenes, warehouse, engineers, compute, clock, tracking)
-    rounds = [turn for path in sorted(work.glob("round-*.jsonl")) for turn in read_turns(path)]
+    rounds = [turn for path in sorted(work.glob("round-*.jsonl")) for turn in read_demonstrations(path)]
     with warehouse.write("sft_engineer rounds") as connection:
         connection.execute("DELETE FROM strategy.sft_turns WHERE driver = 'pupil'")
         if rounds:
-            replace_slices(connection, tables.SFT_TURNS, _turn_rows(as_rows(rounds), "pupil", scenes),
+            replace_slices(connection, tables.SFT_TURNS, _turn_rows(turn_rows(rounds), "pupil", scenes),
                            accept_fewer_rows=True)
     job.end()
     return result
@@ -139,7 +145,7 @@ def grpo_engineer(context: dg.AssetExecutionContext, config: GrpoConfig, warehou
 
     with warehouse.read() as connection:
         parent = newest_engineer(connection, "sft", engineers.profile)
-        scenes = scenes_of(connection)
+        scenes = sampler_of(connection)
     work = engineers.work(f"grpo-{parent['checkpoint']}", config.seed)
     job = Job("grpo", engineers.profile, config.settings, "", str(engineers.folder / parent["path"]),
               str(work / SCENES), config.seed, str(work), str(engineers.folder), engineers.weights)
@@ -149,11 +155,11 @@ def grpo_engineer(context: dg.AssetExecutionContext, config: GrpoConfig, warehou
     return result
 
 
-def scenes_of(connection: "duckdb.DuckDBPyConnection") -> "Scenes":
+def sampler_of(connection: "duckdb.DuckDBPyConnection") -> "ScenarioSampler":
     """What the races of engineers are made of, from the warehouse."""
     from f1_pipelines.engineer import scenario_sampler as scenes
 
-    return scenes.scenes_of(connection)
+    return scenes.stored_sampler(connection)
 
 
 def newest_engineer(connection: "duckdb.DuckDBPyConnection", stage: str, profile: str) -> dict[str, Any]:
@@ -182,7 +188,7 @@ def lineage(connection: "duckdb.DuckDBPyConnection", profile: str) -> pd.DataFra
         ORDER BY stage <> 'untrained', stage <> 'sft'""", [sft["checkpoint"], sft["parent"], sft["checkpoint"]]).df()
 
 
-def _turn_rows(turns: pd.DataFrame, driver: str, scenes: "Scenes") -> pd.DataFrame:
+def _turn_rows(turns: pd.DataFrame, driver: str, scenes: "ScenarioSampler") -> pd.DataFrame:
     """Rows of `strategy.sft_turns`."""
     return turns.assign(driver=driver, near_tie=[_near_tie(values) for values in turns["values_s"]],
                         **versions(scenes))

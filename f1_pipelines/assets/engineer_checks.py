@@ -4,7 +4,7 @@ import dagster as dg
 from f1_pipelines.assets.checks import keys_are_unique, no_rows_check
 from f1_pipelines.assets.engineer import grpo_engineer, newest_engineer, sft_dataset, sft_engineer
 from f1_pipelines.assets.strategy_evaluation import scripted_races, strategy_evaluation
-from f1_pipelines.engineer.evaluation.acceptance import PARSE_FAILURES
+from f1_pipelines.engineer.evaluation.acceptance import MAX_PARSE_FAILURES
 from f1_pipelines.resources.engineers import Engineers
 from f1_pipelines.resources.warehouse import Warehouse
 from f1_pipelines.tables import strategy as tables
@@ -17,13 +17,13 @@ def prompts_are_token_identical(warehouse: Warehouse, engineers: Engineers) -> d
     """SFT, practice, examination and service read the same tokens: 50 turns in the published tokenizer."""
     from f1_pipelines.engineer.inference.checkpoints import load_engineer
     from f1_pipelines.engineer.training.sft import Example
-    from f1_pipelines.engineer.training.tokenization_parity import disagreements
+    from f1_pipelines.engineer.training.tokenization_parity import parity_errors
 
     with warehouse.read() as connection:
         row = newest_engineer(connection, "sft", engineers.profile)
         turns = connection.sql("SELECT prompt, completion FROM strategy.sft_turns ORDER BY hash(turn) LIMIT 50").df()
     rendering = load_engineer(engineers.folder / row["path"]).rendering
-    found = disagreements(rendering, [Example(turn.prompt, turn.completion) for turn in turns.itertuples()])
+    found = parity_errors(rendering, [Example(turn.prompt, turn.completion) for turn in turns.itertuples()])
     return dg.AssetCheckResult(passed=bool(len(turns)) and not found, metadata={
         "turns": len(turns), "disagreements": "; ".join(found[:5]) or "none",
         "example": dg.MetadataValue.md(f"```\n{rendering.prompt(turns.prompt[0])}{turns.completion[0]}\n```")})
@@ -84,10 +84,10 @@ engineer_checks = [
         "SELECT * FROM strategy.episodes SEMI JOIN strategy.leaderboard USING (policy, variant, env_version, "
         "scenes_version) WHERE fallbacks > 0"),
     no_rows_check(
-        strategy_evaluation, "commands_parse", f"More than {PARSE_FAILURES:.1%} of a trained engineer's outputs are no "
-        "commands.",
+        strategy_evaluation, "commands_parse",
+        f"More than {MAX_PARSE_FAILURES:.1%} of a trained engineer's outputs are no " "commands.",
         f"SELECT policy, variant, parse_failures FROM strategy.leaderboard WHERE family = 'all' AND variant = 'plain' "
-        f"AND policy IN ('sft', 'grpo') AND parse_failures > {PARSE_FAILURES}", blocking=False),
+        f"AND policy IN ('sft', 'grpo') AND parse_failures > {MAX_PARSE_FAILURES}", blocking=False),
     no_rows_check(
         strategy_evaluation, "scores_vary_with_the_seed", "The same score in every race: the races are one race, or "
         "the score is gamed.", "SELECT policy, variant, family, mean FROM strategy.leaderboard WHERE constant_score",

@@ -23,7 +23,7 @@ def promoted_engineers(context: dg.AssetExecutionContext, warehouse: Warehouse,
     driven with its own weights (`engineer.acceptance`). One that is refused changes nothing for those that were
     promoted before; if it was promoted itself and its own weights fail, it is served no more.
     """
-    from f1_pipelines.engineer.evaluation.acceptance import Verdict, judge
+    from f1_pipelines.engineer.evaluation.acceptance import Verdict, acceptance_verdict
 
     of_all = not_passed(context.instance, [sft_engineer, strategy_evaluation], engineer_checks)
     of_grpo = not_passed(context.instance, [grpo_engineer], engineer_checks)
@@ -38,7 +38,7 @@ def promoted_engineers(context: dg.AssetExecutionContext, warehouse: Warehouse,
             curve = connection.execute("SELECT * FROM strategy.training_curve WHERE run = ? AND stage = ?",
                                        [checkpoint, stage]).df()
             verdict = Verdict(False, f"blocking checks did not pass: {'; '.join(failed)}", examined=False) if failed \
-                else judge(engineer, episodes, curve, engineers.folder)
+                else acceptance_verdict(engineer, episodes, curve, engineers.folder)
             if verdict.accepted:
                 connection.execute("UPDATE strategy.engineers SET promoted = (checkpoint = ?) WHERE stage = ? AND "
                                    "profile = ?", [checkpoint, stage, engineers.profile])

@@ -12,7 +12,7 @@ from f1_pipelines.resources.race_data import Clock, RaceData
 from f1_pipelines.resources.warehouse import Warehouse
 from f1_pipelines.settings import settings
 from f1_pipelines.sources.base import Fetched, SourceError, SourceUnavailable
-from f1_pipelines.sources.calendar import calendar_rows, moved_starts, news, overlay, with_states
+from f1_pipelines.sources.calendar import calendar_rows, calendar_updates, moved_starts, overlay, with_states
 from f1_pipelines.tables import race, race_faults
 from f1_pipelines.warehouse.ingest import refuse_mixture, store, stored_weekends, weekends_of
 from f1_pipelines.warehouse.replace import replace_slices
@@ -58,7 +58,7 @@ def race_calendar(context: dg.AssetExecutionContext, warehouse: Warehouse, race_
         refuse_mixture(connection, rows)
         replace_slices(connection, race.CALENDAR, rows)
         # The sample's calendar is the embedded one: it has no news, and must not undo what a real source told.
-        if race_data.source != "sample" and (fresh := news(everything, merged, clock.now())):
+        if race_data.source != "sample" and (fresh := calendar_updates(everything, merged, clock.now())):
             add_refreshed(settings().calendar_path, fresh)
     return weekends_materialized(context, len(rows), {"states": rows["state"].value_counts().to_dict()}, {
         "added": listing(added), "moved": listing(moved),

@@ -17,7 +17,7 @@ from f1_pipelines.tables.lineage import PROMOTIONS
 from f1_pipelines.tables.ranking import MODELS
 
 if TYPE_CHECKING:
-    from f1_pipelines.promotion import Decision
+    from f1_pipelines.promotion import PromotionDecision
 
 _NUMBERS = tuple(column.name for column in PROMOTIONS.columns if column.type in ("DOUBLE", "INTEGER"))
 
@@ -32,7 +32,7 @@ def promoted_ranker(context: dg.AssetExecutionContext, warehouse: Warehouse, che
     (`promotion.acceptance`), then its chain's forecasts are compared with the champion's (`promotion.rule`). This runs
     after the blocking checks of what was trained; where one of them did not pass the last time, the candidate waits.
     """
-    from f1_pipelines.promotion import champion_of, decide, newest_candidate, record, standing
+    from f1_pipelines.promotion import champion_of, current_champions, decide, newest_candidate, record
     from f1_pipelines.tracking.registry import follow
 
     rows = training_rows(warehouse)
@@ -46,7 +46,7 @@ def promoted_ranker(context: dg.AssetExecutionContext, warehouse: Warehouse, che
             decision = decide(connection, candidate, rows, checkpoints.folder, failed_checks=failed)
             if decision:
                 record(connection, decision, clock.now())
-            champion, aliases = champion_of(connection), standing(connection)
+            champion, aliases = champion_of(connection), current_champions(connection)
             decisions = connection.execute("SELECT decided_at, candidate, decision, decided_by, reason FROM "
                                            "ranking.promotions ORDER BY decided_at DESC, rowid DESC LIMIT 10").df()
         run.say(lambda to: follow(to, aliases, checkpoints.folder))
@@ -55,7 +55,7 @@ def promoted_ranker(context: dg.AssetExecutionContext, warehouse: Warehouse, che
         "preview": preview(decisions, 10)})
 
 
-def _shown(decision: "Decision | None") -> dict[str, object]:
+def _shown(decision: "PromotionDecision | None") -> dict[str, object]:
     """The decision and its numbers, as metadata."""
     if decision is None:
         return {"promotion": "nothing to decide: the champion is this one, or has learnt on from it"}

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import dagster as dg
 from pydantic import Field
 
-from f1_pipelines.assets.checkpoint_store import Trained, keep, run_ids
+from f1_pipelines.assets.checkpoint_store import TrainedCheckpoint, run_ids, store
 from f1_pipelines.assets.checks import keys_are_unique
 from f1_pipelines.assets.features import RANKING_GROUP, ranking_features, training_rows
 from f1_pipelines.assets.metadata import described, line_plot, preview
@@ -95,10 +95,10 @@ def pretrained_ranker(context: dg.AssetExecutionContext, config: PretrainConfig,
         made = pretrain(rows, seasons=tuple(config.seasons), seed=config.seed, temperature=temperature,
                         device=compute.resolve(), data_version=version, folder=checkpoints.folder,
                         created_at=clock.now(), log=context.log.info)
-        trained = [Trained(_tracked(context, run, made_one), rows, "train") for made_one in made]
+        trained = [TrainedCheckpoint(_tracked(context, run, made_one), rows, "train") for made_one in made]
         ours = made[0]
         with warehouse.write("pretrained_ranker") as connection:
-            keep(connection, trained)
+            store(connection, trained)
         with warehouse.read() as connection:
             table = connection.execute("SELECT * FROM ranking.checkpoints WHERE checkpoint IN (SELECT unnest(?))",
                                        [[one.row["checkpoint"] for one in trained]]).df()

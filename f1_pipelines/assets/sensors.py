@@ -5,17 +5,17 @@ import dagster as dg
 
 from f1_pipelines.assets.jobs import next_prediction, post_race, pre_race
 from f1_pipelines.assets.partitions import race_weekends
-from f1_pipelines.automation.attempts import Try
-from f1_pipelines.automation.decide import PHASES, Known, decide
-from f1_pipelines.automation.sensor_cursor import Memory
+from f1_pipelines.automation.attempts import Attempt
+from f1_pipelines.automation.decide import PHASES, WeekendState, decide
+from f1_pipelines.automation.sensor_cursor import SensorCursor
 from f1_pipelines.identity.weekends import Weekend, add_refreshed, known_weekends
 from f1_pipelines.resources.race_data import Clock, RaceData
 from f1_pipelines.resources.warehouse import Warehouse
 from f1_pipelines.runs.dead_runs import end_lost_runs
 from f1_pipelines.settings import settings
 from f1_pipelines.sources.base import RaceDataSource, SourceError
-from f1_pipelines.sources.calendar import calendar_rows, news, overlay
-from f1_pipelines.sources.updates import News, Phase
+from f1_pipelines.sources.calendar import calendar_rows, calendar_updates, overlay
+from f1_pipelines.sources.updates import Phase, SourceUpdate
 from f1_pipelines.warehouse.database import WarehouseError, WrongSchema
 
 VERSION_TAG, ASKED_AT_TAG = "f1/data_version", "f1/asked_at"
@@ -37,7 +37,7 @@ def weekend_sensor(context: dg.SensorEvaluationContext, warehouse: Warehouse, ra
     it was. It starts from the season of the last stored result; what is older is a backfill.
     """
     _end_lost_runs(context)
-    now, memory = clock.now(), Memory.of(context.cursor)
+    now, memory = clock.now(), SensorCursor.of(context.cursor)
     try:
         with warehouse.read() as connection:
             stored = dict(connection.execute(
@@ -52,10 +52,11 @@ def weekend_sensor(context: dg.SensorEvaluationContext, warehouse: Warehouse, ra
     if race_data.source != "sample" and memory.calendar_is_old(now):
         _refresh_calendar(ask, memory, range(int(max(stored)[:4]), now.year + 1), now)
     weekends = known_weekends(settings().calendar_path)
-    known = Known(weekends=weekends, stored=stored, tries=tries_of(context.instance, [w.key for w in weekends]),
-                  partitions=race_weekends.get_partition_keys(), now=now)
+    known = WeekendState(weekends=weekends, stored=stored, tries=attempts_of(context.instance,
+                                                                             [w.key for w in weekends]),
+                         partitions=race_weekends.get_partition_keys(), now=now)
 
-    def told(weekend: Weekend, phase: Phase, soon: bool) -> News:
+    def told(weekend: Weekend, phase: Phase, soon: bool) -> SourceUpdate:
         return memory.news(f"{weekend.key} {phase}", now, soon, lambda: ask.source.news(weekend, phase))
 
     decision = decide(known, told)
@@ -94,18 +95,18 @@ class _Source:
         return self._open
 
 
-def tries_of(instance: dg.DagsterInstance, weekends: list[str]) -> list[Try]:
+def attempts_of(instance: dg.DagsterInstance, weekends: list[str]) -> list[Attempt]:
     """The runs of our jobs for these weekends, the newest first, whoever started them."""
     records = [record for phase in PHASES for record in instance.get_run_records(
         dg.RunsFilter(job_name=phase, tags={_PARTITION_TAG: weekends}))]
-    return [_as_try(record) for record in sorted(records, key=lambda record: record.storage_id, reverse=True)]
+    return [_as_attempt(record) for record in sorted(records, key=lambda record: record.storage_id, reverse=True)]
 
 
-def _as_try(record: dg.RunRecord) -> Try:
+def _as_attempt(record: dg.RunRecord) -> Attempt:
     run = record.dagster_run
     outcome = "succeeded" if run.is_success else "failed" if run.status in _FAILED else "running"
-    return Try(run_id=run.run_id, weekend=run.tags[_PARTITION_TAG], phase=run.job_name,
-               version=run.tags.get(VERSION_TAG), outcome=outcome, asked_at=_asked_at(record))
+    return Attempt(run_id=run.run_id, weekend=run.tags[_PARTITION_TAG], phase=run.job_name,
+                   version=run.tags.get(VERSION_TAG), outcome=outcome, asked_at=_asked_at(record))
 
 
 def _asked_at(record: dg.RunRecord) -> datetime:
@@ -120,7 +121,7 @@ def _asked_at(record: dg.RunRecord) -> datetime:
     return max(tagged, made_at) if run.parent_run_id else tagged
 
 
-def _refresh_calendar(ask: _Source, memory: Memory, seasons: range, now: datetime) -> None:
+def _refresh_calendar(ask: _Source, memory: SensorCursor, seasons: range, now: datetime) -> None:
     """Write weekends that the source tells otherwise to the refreshed calendar, as `race_calendar` does."""
     everything = known_weekends(settings().calendar_path)
     try:
@@ -129,6 +130,6 @@ def _refresh_calendar(ask: _Source, memory: Memory, seasons: range, now: datetim
         memory.outage = str(problem)
         return
     known = calendar_rows([weekend for weekend in everything if weekend.season in seasons], now)
-    if fresh := news(everything, overlay(known, told, now), now):
+    if fresh := calendar_updates(everything, overlay(known, told, now), now):
         add_refreshed(settings().calendar_path, fresh)
     memory.calendar_asked_at = now

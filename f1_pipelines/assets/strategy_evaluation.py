@@ -10,7 +10,7 @@ import duckdb
 import pandas as pd
 from pydantic import Field
 
-from f1_pipelines.assets.engineer import ENGINEER_GROUP, grpo_engineer, lineage, scenes_of, sft_engineer
+from f1_pipelines.assets.engineer import ENGINEER_GROUP, grpo_engineer, lineage, sampler_of, sft_engineer
 from f1_pipelines.assets.features import ranking_features
 from f1_pipelines.assets.metadata import described, interval_plot, preview
 from f1_pipelines.assets.simulation import circuit_fits
@@ -24,16 +24,16 @@ from f1_pipelines.warehouse.replace import replace_slices
 
 if TYPE_CHECKING:
     from f1_pipelines.engineer.data.demonstrations import RaceKey
-    from f1_pipelines.engineer.evaluation.episodes import Candidate, Result
+    from f1_pipelines.engineer.evaluation.episodes import Candidate, EpisodeResult
     from f1_pipelines.engineer.profiles import Profile
-    from f1_pipelines.engineer.scenario_sampler import Scenes
+    from f1_pipelines.engineer.scenario_sampler import ScenarioSampler
 
 _HINTS_FROM = 10_000  # training seeds that nothing else learns from
 _EVERY_WEEKEND = dg.AllPartitionMapping()
 _TABLES = (tables.EPISODES, tables.DECISIONS, tables.POSTMORTEMS)
 
 
-class SeatsConfig(dg.Config):
+class ScriptedEvalConfig(dg.Config):
     """How many races there are."""
 
     seeds: int = Field(100, ge=1, description="Held-out races of each of the six families.")
@@ -43,15 +43,15 @@ class SeatsConfig(dg.Config):
 
 @dg.asset(**ENGINEER_GROUP, kinds={"python", "duckdb"}, metadata=described(tables.EPISODES),
           deps=[circuit_fits, dg.AssetDep(ranking_features, partition_mapping=_EVERY_WEEKEND)])
-def scripted_races(context: dg.AssetExecutionContext, config: SeatsConfig, warehouse: Warehouse,
+def scripted_races(context: dg.AssetExecutionContext, config: ScriptedEvalConfig, warehouse: Warehouse,
                    clock: Clock) -> dg.MaterializeResult:
     """Who does not learn, on the held-out races: random to expert, and the oracle. One row per (policy, race)."""
-    from f1_pipelines.engineer.evaluation.episodes import SCRIPTED, held_out
-    from f1_pipelines.engineer.evaluation.episodes import scripted_races as race
+    from f1_pipelines.engineer.evaluation.episodes import SCRIPTED, held_out_races
+    from f1_pipelines.engineer.evaluation.episodes import scripted_results as race
 
     with warehouse.read() as connection:
-        scenes = scenes_of(connection)
-    keys = held_out(config.seeds, config.unseen_circuits)
+        scenes = sampler_of(connection)
+    keys = held_out_races(config.seeds, config.unseen_circuits)
     found, results = race(scenes, keys, SCRIPTED, config.workers or os.cpu_count() or 1), []
     for done, few in enumerate(found, start=1):
         results += few
@@ -69,7 +69,7 @@ def scripted_races(context: dg.AssetExecutionContext, config: SeatsConfig, wareh
     })
 
 
-class ExaminationConfig(dg.Config):
+class EngineerEvalConfig(dg.Config):
     """How engineers are examined."""
 
     seeds: int = Field(30, ge=1, description="Held-out races of each family for engineers, the first of "
@@ -83,24 +83,24 @@ class ExaminationConfig(dg.Config):
 
 @dg.asset(**ENGINEER_GROUP, kinds={"python", "pytorch", "duckdb"}, deps=[scripted_races, sft_engineer, grpo_engineer],
           pool="gpu", metadata=described(tables.LEADERBOARD))
-def strategy_evaluation(context: dg.AssetExecutionContext, config: ExaminationConfig, warehouse: Warehouse,
+def strategy_evaluation(context: dg.AssetExecutionContext, config: EngineerEvalConfig, warehouse: Warehouse,
                         engineers: Engineers, compute: Compute, clock: Clock) -> dg.MaterializeResult:
     """Every policy on the same held-out races. One row per (policy, variant, family).
 
     Engineers generate in lockstep, greedy, no fallback: each output is kept as it came in `strategy.decisions`. Means
     with 95 % intervals, paired differences, the share of the gap to the expert that is closed, regret to the oracle.
     """
-    from f1_pipelines.engineer.evaluation.episodes import engineer_races, held_out
+    from f1_pipelines.engineer.evaluation.episodes import engineer_results, held_out_races
     from f1_pipelines.engineer.evaluation.leaderboard import leaderboard
 
     device, profile = compute.resolve(), engineers.chosen
     compute.require(profile.min_free_gib, f"profile {profile.name}", device)
-    keys = held_out(config.seeds, config.unseen_circuits)
+    keys = held_out_races(config.seeds, config.unseen_circuits)
     with warehouse.read() as connection:
-        scenes = scenes_of(connection)
+        scenes = sampler_of(connection)
         oracle = _oracle(connection, keys, scenes)
         stored = lineage(connection, engineers.profile)
-    race = partial(engineer_races, scenes, workers=_workers(config, device, profile), device=device,
+    race = partial(engineer_results, scenes, workers=_workers(config, device, profile), device=device,
                    bf16=compute.precision_on(device, profile.bf16) == "bfloat16")
     candidates = _candidates(config, stored, engineers)
     hints = _hints(context, config, keys, scenes, candidates, race, warehouse, clock) if config.hint_races else {}
@@ -135,7 +135,7 @@ def strategy_evaluation(context: dg.AssetExecutionContext, config: ExaminationCo
 
 
 def _oracle(connection: duckdb.DuckDBPyConnection, keys: Sequence["RaceKey"],
-            scenes: "Scenes") -> dict["RaceKey", list[str]]:
+            scenes: "ScenarioSampler") -> dict["RaceKey", list[str]]:
     """The oracle's calls in each race, as `scripted_races` stored them.
 
     Raises:
@@ -154,14 +154,14 @@ def _oracle(connection: duckdb.DuckDBPyConnection, keys: Sequence["RaceKey"],
     return found
 
 
-def _workers(config: ExaminationConfig, device: str, profile: "Profile") -> int:
+def _workers(config: EngineerEvalConfig, device: str, profile: "Profile") -> int:
     """Processes: a GPU has one, and on a CPU each needs its memory."""
     if device != "cpu":
         return 1
     return max(min(config.workers or os.cpu_count() or 1, int(free_memory_gib(device) / profile.min_free_gib)), 1)
 
 
-def _candidates(config: ExaminationConfig, stored: pd.DataFrame, engineers: Engineers) -> list["Candidate"]:
+def _candidates(config: EngineerEvalConfig, stored: pd.DataFrame, engineers: Engineers) -> list["Candidate"]:
     """Every stored engineer, and the one that practised, or else the imitator, in all variants."""
     from f1_pipelines.engineer.evaluation.episodes import Candidate
 
@@ -171,12 +171,13 @@ def _candidates(config: ExaminationConfig, stored: pd.DataFrame, engineers: Engi
             for variant in (variants if row.stage == best else ["plain"])]
 
 
-def _hints(context: dg.AssetExecutionContext, config: ExaminationConfig, keys: Sequence["RaceKey"], scenes: "Scenes",
-           candidates: Sequence["Candidate"], race: Callable[..., Iterator[list["Result"]]], warehouse: Warehouse,
-           clock: Clock) -> dict["RaceKey", str]:
+def _hints(context: dg.AssetExecutionContext, config: EngineerEvalConfig, keys: Sequence["RaceKey"],
+           scenes: "ScenarioSampler",
+           candidates: Sequence["Candidate"], race: Callable[..., Iterator[list["EpisodeResult"]]],
+           warehouse: Warehouse, clock: Clock) -> dict["RaceKey", str]:
     """A line of memory for each race, from post-mortems of training races of its family that the imitator played."""
     from f1_pipelines.engineer.data.demonstrations import race_keys
-    from f1_pipelines.engineer.evaluation.memory_hints import Memory
+    from f1_pipelines.engineer.evaluation.memory_hints import MemoryHints
 
     pupil = next(replace(one, variant="training") for one in candidates if one.policy == "sft")
     played = race([pupil], race_keys("train", config.hint_races, start=_HINTS_FROM), oracle={})
@@ -185,12 +186,12 @@ def _hints(context: dg.AssetExecutionContext, config: ExaminationConfig, keys: S
     with warehouse.write("strategy_evaluation training") as connection:
         for table in _TABLES:
             replace_slices(connection, table, rows[table.name], accept_fewer_rows=True)
-    memory = Memory.of(rows["postmortems"], scenes.scenario)
+    memory = MemoryHints.of(rows["postmortems"], scenes.scenario)
     context.log.info("%d lines of memory from %d training races", len(memory.lines), len(results))
     return {key: hint for key in keys if (hint := memory.hint(scenes.scenario(*key)))}
 
 
-def _rows(results: Sequence["Result"], scenes: "Scenes", clock: Clock) -> dict[str, pd.DataFrame]:
+def _rows(results: Sequence["EpisodeResult"], scenes: "ScenarioSampler", clock: Clock) -> dict[str, pd.DataFrame]:
     """Rows of the three tables."""
     common = {**versions(scenes), "made_at": clock.now()}
     episodes = pd.DataFrame([one.episode for one in results]).assign(**common)

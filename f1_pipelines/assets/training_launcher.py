@@ -21,15 +21,15 @@ from f1_pipelines.warehouse.replace import replace_slices
 if TYPE_CHECKING:
     import duckdb
 
-    from f1_pipelines.engineer.scenario_sampler import Scenes
-    from f1_pipelines.engineer.training.job import Job, Trained
+    from f1_pipelines.engineer.scenario_sampler import ScenarioSampler
+    from f1_pipelines.engineer.training.job import Job, TrainingResult
     from f1_pipelines.tracking.runs import TrackedRun
 
 TRAINING = "f1_pipelines.engineer.training.job"
 _SHOWN = ("loss", "selection_score", "score", "entropy", "kl_to_sft", "dead_moments")  # of the curve, as plots
 
 
-def versions(scenes: "Scenes") -> dict[str, object]:
+def versions(scenes: "ScenarioSampler") -> dict[str, object]:
     """Columns that say what a row holds for."""
     from f1_pipelines.sim.environment.prompt import PROMPT_VERSION
     from f1_pipelines.sim.scenarios import ENV_VERSION
@@ -37,7 +37,7 @@ def versions(scenes: "Scenes") -> dict[str, object]:
     return {"env_version": ENV_VERSION, "prompt_version": PROMPT_VERSION, "scenes_version": scenes.version}
 
 
-def train_and_keep(context: dg.AssetExecutionContext, job: "Job", inputs: Mapping[str, str], scenes: "Scenes",
+def train_and_keep(context: dg.AssetExecutionContext, job: "Job", inputs: Mapping[str, str], scenes: "ScenarioSampler",
                    warehouse: Warehouse, engineers: Engineers, compute: Compute, clock: Clock,
                    tracking: Tracking) -> dg.MaterializeResult:
     """Run a job where `compute` says, store its checkpoints' rows and its curve, and tell.
@@ -76,40 +76,40 @@ def train_and_keep(context: dg.AssetExecutionContext, job: "Job", inputs: Mappin
 
 
 def _launched(context: dg.AssetExecutionContext, job: "Job", file: Path, compute: Compute,
-              run: "TrackedRun") -> "Trained":
-    from f1_pipelines.engineer.training.job import FAILED, RESULT, Trained
+              run: "TrackedRun") -> "TrainingResult":
+    from f1_pipelines.engineer.training.job import FAILED, RESULT, TrainingResult
     from f1_pipelines.engineer.training.job import run as train
-    from f1_pipelines.engineer.training.parent_process import starter
+    from f1_pipelines.engineer.training.parent_process import parent_of
 
     if (file.parent / RESULT).is_file():
         context.log.info("this training had ended when its run was killed; its result is taken")
-        return _tracked(Trained.read(file.parent), run)
+        return _tracked(TrainingResult.read(file.parent), run)
     if compute.launcher == "in_process":
-        from f1_pipelines.engineer.progress import Listener
+        from f1_pipelines.engineer.progress import Reporter
 
-        return train(job, Listener(context.log.info, lambda step, numbers: run.metrics(
+        return train(job, Reporter(context.log.info, lambda step, numbers: run.metrics(
             {name: value for name, value in numbers.items() if isinstance(value, int | float)}, step),
             context.log.warning))
     try:
         # The op's context, since of the asset's the client asks for something deprecated.
-        dg.PipesSubprocessClient().run(context=context.op_execution_context, env=starter(),
+        dg.PipesSubprocessClient().run(context=context.op_execution_context, env=parent_of(),
                                        command=compute.command(TRAINING, [str(file)], job.processes))
     except DagsterPipesExecutionError as problem:
         said = file.with_name(FAILED)
         raise dg.Failure(said.read_text() if said.is_file() else
                          f"{problem}, and it left no word: -9 means that it was killed, most often for want of memory; "
                          "its output is above or in the run's stderr") from problem
-    return _tracked(Trained.read(file.parent), run)
+    return _tracked(TrainingResult.read(file.parent), run)
 
 
-def _tracked(trained: "Trained", run: "TrackedRun") -> "Trained":
+def _tracked(trained: "TrainingResult", run: "TrackedRun") -> "TrainingResult":
     for step, name, value in trained.points:
         run.metrics({name: value}, step)
     return trained
 
 
-def _rows(context: dg.AssetExecutionContext, job: "Job", trained: "Trained", scenes: "Scenes", run: "TrackedRun",
-          device: str, clock: Clock) -> pd.DataFrame:
+def _rows(context: dg.AssetExecutionContext, job: "Job", trained: "TrainingResult", scenes: "ScenarioSampler",
+          run: "TrackedRun", device: str, clock: Clock) -> pd.DataFrame:
     """Rows of `strategy.engineers`: what was trained and, for SFT, what it began as."""
     common = {"profile": job.profile, "training_seed": job.seed, "n_parameters": trained.n_parameters,
               **versions(scenes), "device": device, "dagster_run": context.run.run_id, "mlflow_run": run.id,
@@ -125,7 +125,7 @@ def _rows(context: dg.AssetExecutionContext, job: "Job", trained: "Trained", sce
     return pd.DataFrame(rows)  # whom of them is served, `promoted_engineers` decides
 
 
-def _keep(connection: "duckdb.DuckDBPyConnection", job: "Job", rows: pd.DataFrame, trained: "Trained") -> None:
+def _keep(connection: "duckdb.DuckDBPyConnection", job: "Job", rows: pd.DataFrame, trained: "TrainingResult") -> None:
     # What is trained again and comes out as before stays what it was.
     known = connection.execute("SELECT checkpoint, promoted, promotion FROM strategy.engineers").df()
     rows = rows.merge(known, on="checkpoint", how="left")

@@ -6,7 +6,7 @@ import dagster as dg
 import duckdb
 import pandas as pd
 
-from f1_pipelines.assets.engineer import ENGINEER_GROUP, newest_engineer, scenes_of
+from f1_pipelines.assets.engineer import ENGINEER_GROUP, newest_engineer, sampler_of
 from f1_pipelines.assets.metadata import described
 from f1_pipelines.assets.strategy_evaluation import strategy_evaluation
 from f1_pipelines.resources.engineers import Engineers
@@ -16,7 +16,7 @@ from f1_pipelines.tables import strategy as tables
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from f1_pipelines.engineer.scenario_sampler import Scenes
+    from f1_pipelines.engineer.scenario_sampler import ScenarioSampler
     from f1_pipelines.sim.policies.play import Played
 
 _STAGES = ("untrained", "sft", "grpo", "expert")
@@ -32,7 +32,7 @@ def race_story(warehouse: Warehouse, engineers: Engineers) -> dg.MaterializeResu
     from f1_pipelines.plots.engineer_races import story_figure
 
     with warehouse.read() as connection:
-        scenes = scenes_of(connection)
+        scenes = sampler_of(connection)
         gains = connection.execute("""
             SELECT before.family, before.seed, after.policy, after.score - before.score AS gain
             FROM strategy.episodes before JOIN strategy.episodes after USING (family, seed, variant, scenes_version)
@@ -62,7 +62,7 @@ def training_evidence(warehouse: Warehouse, engineers: Engineers) -> dg.Material
     from f1_pipelines.plots.engineers import journey_figure, scores_figure, training_figure
 
     with warehouse.read() as connection:
-        scenes = scenes_of(connection)
+        scenes = sampler_of(connection)
         sft = newest_engineer(connection, "sft", engineers.profile)["checkpoint"]
         curve = connection.execute("""
             SELECT c.* FROM strategy.training_curve c JOIN strategy.engineers e ON c.run = e.checkpoint
@@ -92,13 +92,14 @@ def _journey(board: pd.DataFrame, curve: pd.DataFrame) -> pd.DataFrame:
     return pd.concat([held_out[:at], rounds[held_out.columns], held_out[at:]], ignore_index=True)
 
 
-def _played(connection: duckdb.DuckDBPyConnection, scenes: "Scenes", policy: str, key: tuple[str, int]) -> "Played":
+def _played(connection: duckdb.DuckDBPyConnection, scenes: "ScenarioSampler", policy: str,
+            key: tuple[str, int]) -> "Played":
     """A race of the examination, driven again by the calls that were stored."""
-    from f1_pipelines.engineer.evaluation.episodes import played_again
+    from f1_pipelines.engineer.evaluation.episodes import replay_calls
 
     calls = connection.execute("SELECT raw_output FROM strategy.decisions WHERE policy = ? AND variant = 'plain' AND "
                                "family = ? AND seed = ? ORDER BY lap", [policy, *key]).fetchall()
-    return played_again(scenes.scenario(*key), policy, [output for (output,) in calls])
+    return replay_calls(scenes.scenario(*key), policy, [output for (output,) in calls])
 
 
 def _saved(figures: dict[str, "Figure"], folder: Path) -> dict[str, dg.MetadataValue]:

@@ -5,9 +5,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from f1_pipelines.automation.attempts import Try, is_running, short, standing
+from f1_pipelines.automation.attempts import Attempt, is_running, phase_status, short
 from f1_pipelines.identity.weekends import Weekend
-from f1_pipelines.sources.updates import News, Phase
+from f1_pipelines.sources.updates import Phase, SourceUpdate
 
 NEXT_PREDICTION = "next_prediction"
 PHASES = ("pre_race", "post_race", NEXT_PREDICTION)
@@ -24,7 +24,7 @@ URGENT, TOO_LATE = timedelta(hours=2), timedelta(minutes=5)
 
 
 @dataclass(frozen=True)
-class Ask:
+class RunRequest:
     """A run to ask for: once for each version of a weekend's data."""
 
     weekend: str
@@ -33,16 +33,16 @@ class Ask:
 
 
 @dataclass
-class Decision:
+class Schedule:
     """What a tick comes to: one run at most, and a sentence for each weekend that is not run though it might be."""
 
-    ask: Ask | None = None
+    ask: RunRequest | None = None
     reasons: list[str] = field(default_factory=list)
     looked_at: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
-class Known:
+class WeekendState:
     """What a decision goes by.
 
     `weekends`: by race start. `stored`: version (`content_hash`) of the official results in the warehouse, by weekend.
@@ -51,15 +51,15 @@ class Known:
 
     weekends: Sequence[Weekend]
     stored: Mapping[str, str]
-    tries: Sequence[Try]
+    tries: Sequence[Attempt]
     partitions: Collection[str]
     now: datetime
 
-    def of(self, weekend: str, *phases: str) -> list[Try]:
+    def of(self, weekend: str, *phases: str) -> list[Attempt]:
         return [one for one in self.tries if one.weekend == weekend and one.phase in phases]
 
 
-def decide(known: Known, news: Callable[[Weekend, Phase, bool], News]) -> Decision:
+def decide(known: WeekendState, news: Callable[[Weekend, Phase, bool], SourceUpdate]) -> Schedule:
     """The first weekend in race order that something is to be done about.
 
     One run at a time: each learns from the one before. A later weekend waits for an earlier one that is under way or
@@ -70,7 +70,7 @@ def decide(known: Known, news: Callable[[Weekend, Phase, bool], News]) -> Decisi
         known: The state of things.
         news: Asks what the source has of a phase of a weekend; the last argument says that it may come any moment.
     """
-    decision, now = Decision(), known.now
+    decision, now = Schedule(), known.now
     under_way = next((one for one in known.tries if is_running(one, now)), None)
     blocking = f"{under_way.phase} of {under_way.weekend} (run {short(under_way)})" if under_way else None
     retried = None
@@ -96,9 +96,9 @@ def decide(known: Known, news: Callable[[Weekend, Phase, bool], News]) -> Decisi
         if told.version is None:
             say(f"nothing to go by yet ({told.lacks})")
             continue
-        found = standing(own, told.version, known.stored.get(weekend.key) if phase == "post_race" else None, now)
+        found = phase_status(own, told.version, known.stored.get(weekend.key) if phase == "post_race" else None, now)
         if found.state == "ready":
-            decision.ask = decision.ask or Ask(weekend.key, phase, told.version)
+            decision.ask = decision.ask or RunRequest(weekend.key, phase, told.version)
             blocking = blocking or f"{phase} of {weekend.key}, asked for now"
         elif found.state == "waiting":
             retried = retried or f"{phase} of {weekend.key}, which is tried again"
@@ -107,7 +107,7 @@ def decide(known: Known, news: Callable[[Weekend, Phase, bool], News]) -> Decisi
     return decision
 
 
-def candidates(known: Known) -> list[Weekend]:
+def candidates(known: WeekendState) -> list[Weekend]:
     """Weekends to look at, in race order.
 
     Those without results since the first stored ones of the last stored season (what is older is a backfill, and a
@@ -126,7 +126,7 @@ def candidates(known: Known) -> list[Weekend]:
     return past + coming[:first + 1]
 
 
-def _not_now(weekend: Weekend, phase: Phase, known: Known) -> str | None:
+def _not_now(weekend: Weekend, phase: Phase, known: WeekendState) -> str | None:
     """Why a weekend is out of the question, whatever the source has."""
     if weekend.planned != "scheduled":
         return weekend.planned
@@ -143,7 +143,7 @@ def _not_now(weekend: Weekend, phase: Phase, known: Known) -> str | None:
     return None
 
 
-def _next_prediction(known: Known, decision: Decision, blocking: str | None) -> None:
+def _next_prediction(known: WeekendState, decision: Schedule, blocking: str | None) -> None:
     """Predict the weekend that was next when `post_race` last succeeded, unless it was predicted since or has begun."""
     learnt = next((one for one in known.tries if one.phase == "post_race" and one.outcome == "succeeded"), None)
     if learnt is None:
@@ -154,8 +154,8 @@ def _next_prediction(known: Known, decision: Decision, blocking: str | None) -> 
     if (coming is None or coming.race_start <= known.now or coming.key not in known.partitions
             or any(one.weekend == coming.key and one.outcome == "succeeded" for one in since)):
         return
-    found = standing(known.of(coming.key, NEXT_PREDICTION), learnt.run_id, None, known.now)
+    found = phase_status(known.of(coming.key, NEXT_PREDICTION), learnt.run_id, None, known.now)
     if found.state == "ready" and blocking is None:
-        decision.ask = Ask(coming.key, NEXT_PREDICTION, learnt.run_id)
+        decision.ask = RunRequest(coming.key, NEXT_PREDICTION, learnt.run_id)
     why = found.why or (f"waits for {blocking}" if blocking else "asked for now")
     decision.reasons.append(f"{coming.key} {NEXT_PREDICTION}: {why}")

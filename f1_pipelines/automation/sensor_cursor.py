@@ -7,30 +7,30 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from f1_pipelines.sources.base import SourceError
-from f1_pipelines.sources.updates import News
+from f1_pipelines.sources.updates import SourceUpdate
 
 SOON, LATER = timedelta(minutes=5), timedelta(hours=1)
 
 
 @dataclass
-class Memory:
+class SensorCursor:
     """The sensor's cursor. Nothing is decided by it alone: what ran is in Dagster's run records."""
 
     calendar_asked_at: datetime | None = None
-    told: dict[str, tuple[datetime, News]] = field(default_factory=dict)
+    told: dict[str, tuple[datetime, SourceUpdate]] = field(default_factory=dict)
     outage: str | None = None
 
     @staticmethod
-    def of(cursor: str | None) -> Memory:
+    def of(cursor: str | None) -> SensorCursor:
         """The memory in a cursor; an empty one where there is none, or one that can't be read."""
         try:
             kept = json.loads(cursor or "{}")
             asked_at = kept.get("calendar_asked_at")
-            return Memory(datetime.fromisoformat(asked_at) if asked_at else None,
-                          {name: (datetime.fromisoformat(at), News(version, lacks))
-                           for name, (at, version, lacks) in kept.get("told", {}).items()})
+            return SensorCursor(datetime.fromisoformat(asked_at) if asked_at else None,
+                                {name: (datetime.fromisoformat(at), SourceUpdate(version, lacks))
+                                 for name, (at, version, lacks) in kept.get("told", {}).items()})
         except (ValueError, TypeError, AttributeError):
-            return Memory()
+            return SensorCursor()
 
     def cursor(self) -> str:
         """As Dagster keeps it."""
@@ -38,7 +38,7 @@ class Memory:
             "calendar_asked_at": self.calendar_asked_at and self.calendar_asked_at.isoformat(),
             "told": {name: (at.isoformat(), news.version, news.lacks) for name, (at, news) in self.told.items()}})
 
-    def news(self, name: str, now: datetime, urgent: bool, ask: Callable[[], News]) -> News:
+    def news(self, name: str, now: datetime, urgent: bool, ask: Callable[[], SourceUpdate]) -> SourceUpdate:
         """What is known under this name, asked anew where that is old.
 
         Args:
@@ -47,7 +47,7 @@ class Memory:
             urgent: Something may come any moment: ask every few minutes, not every hour.
             ask: Puts the question to the source. After one that it could not answer, none is put in this tick.
         """
-        at, known = self.told.get(name, (None, News(None, "not asked yet")))
+        at, known = self.told.get(name, (None, SourceUpdate(None, "not asked yet")))
         # Either way round: an instant in the future is one of a clock that has been set back.
         if self.outage or (at and abs(now - at) < (SOON if urgent and known.version is None else LATER)):
             return known

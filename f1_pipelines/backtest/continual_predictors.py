@@ -7,19 +7,19 @@ import numpy as np
 import pandas as pd
 
 from f1_pipelines.backtest.predictors import draw
-from f1_pipelines.backtest.pretraining_cache import Pretrainings
+from f1_pipelines.backtest.pretraining_cache import PretrainingCache
 from f1_pipelines.features.history import data_version
 from f1_pipelines.models.config import PRETRAINING_SEASONS, RANKER, TrainConfig
 from f1_pipelines.models.continual.fisher import fisher_information
 from f1_pipelines.models.continual.settings import PULLED_BACK, UpdateConfig
-from f1_pipelines.models.continual.update import Known, learn, window_of
-from f1_pipelines.models.position_model import Places, with_places
+from f1_pipelines.models.continual.update import LearntState, learn, window_of
+from f1_pipelines.models.position_model import PositionModel, with_position_model
 from f1_pipelines.models.trained import TrainedRanker
 from f1_pipelines.models.training import train
 
 
 @dataclass
-class Continual:
+class ContinualPredictor:
     """Pretrains on the seasons before a race's, then learns from that season's races one by one, as the chain does.
 
     What was learnt is kept: where `fit` is called before each race of a season, it costs one update each time.
@@ -34,12 +34,12 @@ class Continual:
     settings: UpdateConfig
     config: TrainConfig = RANKER
     last_seasons: int = len(PRETRAINING_SEASONS)
-    stored: Pretrainings | None = None
+    stored: PretrainingCache | None = None
     _rows: pd.DataFrame | None = field(default=None, repr=False)
     _digests: pd.Series | None = field(default=None, repr=False)
-    _asked: dict[int, tuple[pd.DataFrame, str, Known]] = field(default_factory=dict, repr=False)
-    _learnt: dict[tuple[str, ...], Known] = field(default_factory=dict, repr=False)
-    _places: dict[tuple[str, str], Places] = field(default_factory=dict, repr=False)
+    _asked: dict[int, tuple[pd.DataFrame, str, LearntState]] = field(default_factory=dict, repr=False)
+    _learnt: dict[tuple[str, ...], LearntState] = field(default_factory=dict, repr=False)
+    _places: dict[tuple[str, str], PositionModel] = field(default_factory=dict, repr=False)
 
     @property
     def name(self) -> str:
@@ -64,23 +64,23 @@ class Continual:
         """Places of many races, (DRAWS, N). What turns scores into them is fitted on the pretraining, when asked."""
         return self.drawn_by(self.known_before(int(race["season"].iloc[0])), race, self.name)
 
-    def drawn_by(self, known: Known, race: pd.DataFrame, name: str) -> np.ndarray:
+    def drawn_by(self, known: LearntState, race: pd.DataFrame, name: str) -> np.ndarray:
         """The same for any ranker that comes from this pretraining."""
         earlier, version, _ = self._before(int(race["season"].iloc[0]))
         [stage] = race["stage"].unique()
         if (version, stage) not in self._places:
-            self._places[version, stage] = with_places(self._learnt[version,].trained, earlier, [stage]).places
+            self._places[version, stage] = with_position_model(self._learnt[version,].trained, earlier, [stage]).places
         return draw(self._places[version, stage], race, known.trained.scores(race), name)
 
-    def pretrained_before(self, season: int) -> Known:
+    def pretrained_before(self, season: int) -> LearntState:
         """What is known before the first race of a season."""
         return self._learnt[self._before(season)[1],]
 
-    def known_before(self, season: int) -> Known:
+    def known_before(self, season: int) -> LearntState:
         """What is known after the races of `fit`: pretrained on earlier seasons, updated by each race of this one."""
         return self._before(season)[2]
 
-    def _before(self, season: int) -> tuple[pd.DataFrame, str, Known]:
+    def _before(self, season: int) -> tuple[pd.DataFrame, str, LearntState]:
         """Races of the pretraining for a season, their version, and what is known now; worked out once for a `fit`."""
         if self._rows is None:
             raise RuntimeError(f"{self.name} has learnt nothing yet: call fit first")
@@ -93,7 +93,7 @@ class Continual:
             self._asked[season] = earlier, version, self._learn_since(season, earlier, version)
         return self._asked[season]
 
-    def _learn_since(self, season: int, earlier: pd.DataFrame, version: str) -> Known:
+    def _learn_since(self, season: int, earlier: pd.DataFrame, version: str) -> LearntState:
         pretrained = known = self._learnt[version,]
         if self.settings.method == "none":
             return pretrained
@@ -111,24 +111,24 @@ class Continual:
         """As good as `data_version` to tell some of our rows from others, and each row is looked at once only."""
         return self._digests[rows.index].to_numpy().tobytes().hex()
 
-    def _pretrained(self, rows: pd.DataFrame) -> Known:
+    def _pretrained(self, rows: pd.DataFrame) -> LearntState:
         seasons = tuple(sorted(int(season) for season in rows["season"].unique()))
         config = replace(self.config, seasons=seasons)
         stored = self.stored.find(config, data_version(rows)) if self.stored else None
         if stored is not None:
             return stored
         trained, _ = train(rows, config)
-        known = Known(trained, fisher_information(trained, rows) if self.settings.method in PULLED_BACK else None)
+        known = LearntState(trained, fisher_information(trained, rows) if self.settings.method in PULLED_BACK else None)
         if self.stored:
             self.stored.keep(known, data_version(rows))
         return known
 
 
 @dataclass
-class Unadapted:
+class PretrainedPredictor:
     """The pretrained ranker that another one keeps learning from, as it was before its first race."""
 
-    continual: Continual
+    continual: ContinualPredictor
 
     @property
     def name(self) -> str:

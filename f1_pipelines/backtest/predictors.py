@@ -7,9 +7,9 @@ import numpy as np
 import pandas as pd
 
 from f1_pipelines.evaluation.baselines import by_grid
-from f1_pipelines.evaluation.probabilities import chance_of
+from f1_pipelines.evaluation.probabilities import rng_for
 from f1_pipelines.models.config import F1NET, RANKER, TrainConfig
-from f1_pipelines.models.position_model import GRID_INPUTS, Places, fit_places, with_places
+from f1_pipelines.models.position_model import GRID_INPUTS, PositionModel, fit_position_model, with_position_model
 from f1_pipelines.models.trained import TrainedRanker
 from f1_pipelines.models.training import train
 
@@ -49,7 +49,7 @@ class TrainedPredictor:
         """Places of many races, (DRAWS, N). What turns scores into them is fitted on the races of `fit`, when asked."""
         trained, [stage] = self.ranker_for(race), race["stage"].unique()
         if trained.places is None or stage not in trained.places.weights:
-            trained = self.trained = with_places(trained, self._rows, [stage])
+            trained = self.trained = with_position_model(trained, self._rows, [stage])
         return draw(trained.places, race, trained.scores(race), self.name)
 
     def ranker_for(self, race: pd.DataFrame) -> TrainedRanker:
@@ -64,11 +64,11 @@ class GridLogit:
     """The grid and nothing else, with probabilities learnt from past races: what a model of chances has to beat."""
 
     name: str = "grid_logit"
-    _places: Places | None = field(default=None, repr=False)
+    _places: PositionModel | None = field(default=None, repr=False)
 
     def fit(self, train_rows: pd.DataFrame) -> None:
         """Learn how much a place on the grid is worth."""
-        self._places = fit_places({"grid": train_rows}, {"grid": np.zeros(len(train_rows))}, GRID_INPUTS)
+        self._places = fit_position_model({"grid": train_rows}, {"grid": np.zeros(len(train_rows))}, GRID_INPUTS)
 
     def scores(self, race: pd.DataFrame) -> np.ndarray:
         """The order of the grid."""
@@ -79,9 +79,9 @@ class GridLogit:
         return draw(self._places, race.assign(stage="grid"), np.zeros(len(race)), self.name)
 
 
-def draw(places: Places, race: pd.DataFrame, scores: np.ndarray, *names: str) -> np.ndarray:
+def draw(places: PositionModel, race: pd.DataFrame, scores: np.ndarray, *names: str) -> np.ndarray:
     """Places of `DRAWS` races of this field, (DRAWS, N): always the same for the same race and names."""
-    return places.drawn(race, scores, chance_of(str(race["weekend"].iloc[0]), str(race["stage"].iloc[0]), *names))
+    return places.drawn(race, scores, rng_for(str(race["weekend"].iloc[0]), str(race["stage"].iloc[0]), *names))
 
 
 def f1net_reference() -> TrainedPredictor:

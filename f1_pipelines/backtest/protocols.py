@@ -11,7 +11,7 @@ import pandas as pd
 from f1_pipelines.evaluation.bootstrap import mean_interval
 from f1_pipelines.evaluation.calibration import CHANCE_METRICS, chance_metrics
 from f1_pipelines.evaluation.metrics import METRICS, race_metrics
-from f1_pipelines.evaluation.probabilities import chances
+from f1_pipelines.evaluation.probabilities import position_probabilities
 from f1_pipelines.evaluation.targets import TARGETS
 from f1_pipelines.features.history import data_version
 from f1_pipelines.tables.evaluation import POPULATIONS, PROTOCOLS
@@ -37,7 +37,7 @@ class Predictor(Protocol):
 
 
 @runtime_checkable
-class GivesChances(Protocol):
+class ProbabilisticPredictor(Protocol):
     """A predictor that has probabilities as well."""
 
     def drawn(self, race: pd.DataFrame) -> np.ndarray:
@@ -46,7 +46,7 @@ class GivesChances(Protocol):
 
 
 @dataclass(frozen=True)
-class Judged:
+class Evaluated:
     """How predictors did.
 
     Attributes:
@@ -58,9 +58,9 @@ class Judged:
     cars: pd.DataFrame
 
 
-RaceJudged = tuple[list[dict[str, object]], pd.DataFrame | None]
+OnRaceEvaluated = tuple[list[dict[str, object]], pd.DataFrame | None]
 # By versions of the rows learnt from and tested, and the predictor's name.
-KnownFolds = dict[tuple[str, str, str], list[RaceJudged]]
+KnownFolds = dict[tuple[str, str, str], list[OnRaceEvaluated]]
 
 
 def folds(rows: pd.DataFrame, protocol: str) -> Iterator[tuple[pd.DataFrame, pd.DataFrame]]:
@@ -81,8 +81,8 @@ def folds(rows: pd.DataFrame, protocol: str) -> Iterator[tuple[pd.DataFrame, pd.
             yield rows[rows["race_start"] < start], race
 
 
-def judge(predictors: Sequence[Predictor], features_with_targets: pd.DataFrame, protocol: str,
-          known: KnownFolds | None = None) -> Judged:
+def evaluate_races(predictors: Sequence[Predictor], features_with_targets: pd.DataFrame, protocol: str,
+                   known: KnownFolds | None = None) -> Evaluated:
     """Judge predictors on the test races of a protocol.
 
     Every starter is scored once; `classified` then keeps the classified cars, in their own order. Rows reach a
@@ -113,15 +113,15 @@ def judge(predictors: Sequence[Predictor], features_with_targets: pd.DataFrame, 
             for judged, told in done:
                 races += [{**row, "protocol": protocol} for row in judged]
                 cars += [] if told is None else [told.assign(protocol=protocol)]
-    return Judged(pd.DataFrame(races), pd.concat(cars, ignore_index=True) if cars else pd.DataFrame())
+    return Evaluated(pd.DataFrame(races), pd.concat(cars, ignore_index=True) if cars else pd.DataFrame())
 
 
-def _judge_race(predictor: Predictor, race: pd.DataFrame, seen: pd.DataFrame) -> RaceJudged:
+def _judge_race(predictor: Predictor, race: pd.DataFrame, seen: pd.DataFrame) -> OnRaceEvaluated:
     """One race, whatever the protocol: a row for each population, and the chances of its cars if there are any."""
     order, scores, told, believed = race["official_order"], np.asarray(predictor.scores(seen)), None, {}
     said = {**race[["weekend", "season", "race_start"]].iloc[0], "predictor": predictor.name}
-    if isinstance(predictor, GivesChances):
-        told = chances(predictor.drawn(seen), seen["constructor"])
+    if isinstance(predictor, ProbabilisticPredictor):
+        told = position_probabilities(predictor.drawn(seen), seen["constructor"])
         told = told.assign(driver=seen["driver"], official_order=order.to_numpy("int64"), **said)
         believed = chance_metrics(told)
     rows = []
@@ -134,8 +134,8 @@ def _judge_race(predictor: Predictor, race: pd.DataFrame, seen: pd.DataFrame) ->
 
 
 def evaluate(predictors: Sequence[Predictor], features_with_targets: pd.DataFrame, protocol: str) -> pd.DataFrame:
-    """`races` of `judge`."""
-    return judge(predictors, features_with_targets, protocol).races
+    """`races` of `evaluate_races`."""
+    return evaluate_races(predictors, features_with_targets, protocol).races
 
 
 def summarise(per_race: pd.DataFrame, against: str = "grid", chances_against: str = "grid_logit",
@@ -143,7 +143,7 @@ def summarise(per_race: pd.DataFrame, against: str = "grid", chances_against: st
     """Mean metrics of each predictor, and how far they are from those of another one in the same races.
 
     Args:
-        per_race: `races` of `judge`.
+        per_race: `races` of `evaluate_races`.
         against: Whose Spearman to compare with.
         chances_against: Whose log loss of the win and Brier score of the podium to compare with, if it is there.
         draws: Bootstrap resamples.

@@ -13,8 +13,8 @@ from f1_pipelines.backtest.protocols import (
     SEASONS_TESTED_BY_WEEKEND,
     KnownFolds,
     Predictor,
+    evaluate_races,
     folds,
-    judge,
     summarise,
 )
 from f1_pipelines.backtest.slices import by_slice
@@ -28,7 +28,7 @@ EVALUATION_VERSION = "3"
 
 
 @dataclass(frozen=True)
-class Evaluated:
+class ProtocolReport:
     """Rows of the four evaluation tables, of one protocol, less `evaluated_at`."""
 
     races: pd.DataFrame
@@ -46,17 +46,17 @@ def default_predictors(protocol: str, results: pd.DataFrame, checkpoints: Path |
         results: Rows of `race.results`, for the simulated races.
         checkpoints: Folder with pretrainings that need not be repeated.
     """
-    from f1_pipelines.backtest.continual_predictors import Continual, Unadapted
+    from f1_pipelines.backtest.continual_predictors import ContinualPredictor, PretrainedPredictor
     from f1_pipelines.backtest.predictors import GridLogit, champion, f1net_reference
-    from f1_pipelines.backtest.pretraining_cache import Pretrainings
+    from f1_pipelines.backtest.pretraining_cache import PretrainingCache
     from f1_pipelines.forecast.monte_carlo_rows import SimulatedRaces, evaluated_races
     from f1_pipelines.models.config import F1NET
     from f1_pipelines.models.continual.settings import DEFAULT
 
     if protocol in SEASONS_TESTED_BY_WEEKEND:
-        stored = Pretrainings(checkpoints) if checkpoints else None
-        ours, reference = Continual(DEFAULT, stored=stored), Continual(DEFAULT, F1NET, stored=stored)
-        models = [Unadapted(reference), reference, Unadapted(ours), ours]
+        stored = PretrainingCache(checkpoints) if checkpoints else None
+        ours, reference = ContinualPredictor(DEFAULT, stored=stored), ContinualPredictor(DEFAULT, F1NET, stored=stored)
+        models = [PretrainedPredictor(reference), reference, PretrainedPredictor(ours), ours]
     else:
         ours = champion()
         models = [f1net_reference(), ours]
@@ -96,7 +96,7 @@ def versions(rows: pd.DataFrame, kinds: pd.DataFrame, protocol: str) -> tuple[st
 
 def evaluate_protocol(rows: pd.DataFrame, results: pd.DataFrame, kinds: pd.DataFrame, protocol: str,
                       log: Callable[[str], None], known: KnownFolds | None = None,
-                      checkpoints: Path | None = None) -> Evaluated:
+                      checkpoints: Path | None = None) -> ProtocolReport:
     """Judge predictors under one protocol.
 
     Args:
@@ -115,8 +115,8 @@ def evaluate_protocol(rows: pd.DataFrame, results: pd.DataFrame, kinds: pd.DataF
     log(f"{protocol}: testing {seasons[0]} to {seasons[-1]}, each {unit} on what earlier ones taught")
     data, settings = versions(rows, kinds, protocol)
     with one_thread():  # for scoring too these models are too small for two
-        judged = judge(default_predictors(protocol, results, checkpoints), rows, protocol,
-                       known if protocol in SEASONS_TESTED else None)
+        judged = evaluate_races(default_predictors(protocol, results, checkpoints), rows, protocol,
+                                known if protocol in SEASONS_TESTED else None)
     summary = summarise(judged.races).rename(columns={"races": "n_races", "delta": "delta_spearman"})
     table = reliability(judged.cars) if len(judged.cars) else pd.DataFrame(columns=CALIBRATION.column_names)
     if len(table):
@@ -124,5 +124,5 @@ def evaluate_protocol(rows: pd.DataFrame, results: pd.DataFrame, kinds: pd.DataF
         summary = summary.merge(errors, on=["predictor", "protocol", "population"], how="left")
     frames = {EVALUATION: judged.races, EVALUATION_SUMMARY: summary, CALIBRATION: table,
               EVALUATION_SLICES: by_slice(judged.races, kinds)}
-    return Evaluated(*(frame.assign(data_version=data, settings_version=settings).reindex(
+    return ProtocolReport(*(frame.assign(data_version=data, settings_version=settings).reindex(
         columns=[name for name in of.column_names if name != "evaluated_at"]) for of, frame in frames.items()))

@@ -18,7 +18,7 @@ from f1_pipelines.sim.engine.parameters import CircuitParameters
 from f1_pipelines.sim.engine.priors import RACE_FUEL_KG, circuit_prior
 from f1_pipelines.tables.sim import CIRCUITS, parameter_columns
 
-Prior = Callable[[str, int], CircuitParameters]
+ParameterPrior = Callable[[str, int], CircuitParameters]
 
 # Kept inside what physics allows when few noisy races push a value out of it: slopes are not negative.
 BOUNDS = {"degradation_s_per_lap_soft": (0.0, 0.4), "degradation_s_per_lap_medium": (0.0, 0.4),
@@ -29,7 +29,7 @@ STOPS = ("stop_loss_green_s", "stop_loss_vsc_s", "stop_loss_sc_s")
 
 
 def fit_circuits(laps: pd.DataFrame, results: pd.DataFrame, stops: pd.DataFrame, calendar: pd.DataFrame,
-                 prior: Prior = circuit_prior) -> pd.DataFrame:
+                 prior: ParameterPrior = circuit_prior) -> pd.DataFrame:
     """Rows of `sim.circuits` for every circuit and season of the calendar.
 
     Args:
@@ -40,7 +40,8 @@ def fit_circuits(laps: pd.DataFrame, results: pd.DataFrame, stops: pd.DataFrame,
     return circuit_rows(gather(laps, results, stops, calendar), calendar, prior)
 
 
-def circuit_rows(evidence: Evidence | None, calendar: pd.DataFrame, prior: Prior = circuit_prior) -> pd.DataFrame:
+def circuit_rows(evidence: Evidence | None, calendar: pd.DataFrame,
+                 prior: ParameterPrior = circuit_prior) -> pd.DataFrame:
     """Rows of `sim.circuits` from what was measured, all priors where nothing was; `calendar` says which are wanted."""
     wanted = calendar[["circuit", "season", "layout", "race_laps"]].astype({"circuit": object, "layout": object})
     wanted = wanted.assign(races=1).groupby(["season", "circuit", "layout"], as_index=False).agg(

@@ -16,7 +16,7 @@ from f1_pipelines.calibration.races import dry_races, fit_races
 from f1_pipelines.calibration.replay import replay
 from f1_pipelines.calibration.simulated_laps import simulated_laps
 from f1_pipelines.calibration.stage import stage_laps
-from f1_pipelines.calibration.validation import Known, own_circuit, pace_of
+from f1_pipelines.calibration.validation import RaceKnowledge, own_circuit, pace_of
 from f1_pipelines.sim import CircuitParameters, EngineParameters, RaceSetup, new_state, prepare, step
 from f1_pipelines.sim.engine.parameters import STATUSES
 from f1_pipelines.sim.engine.state import ACCIDENT, MECHANICAL
@@ -29,7 +29,7 @@ AT_FLAG = (2, 5, 10)
 LEAST_RACES = 20  # rarer quantities are told over all circuits only
 
 
-def distributions(races: Sequence[Known], results: pd.DataFrame, circuit: Mapping[str, str],
+def distributions(races: Sequence[RaceKnowledge], results: pd.DataFrame, circuit: Mapping[str, str],
                   free: Mapping[str, CircuitParameters], events: pd.DataFrame, retired: pd.DataFrame,
                   engine: EngineParameters, episodes: int = 2) -> pd.DataFrame:
     """Rows of `sim.distributions`.
@@ -100,7 +100,7 @@ def flag_gaps(weekend: str, gap_s: np.ndarray) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["weekend", "quantity", "value"])
 
 
-def grid_to_flag(known: Known, grid: np.ndarray, finish: np.ndarray) -> pd.DataFrame:
+def grid_to_flag(known: RaceKnowledge, grid: np.ndarray, finish: np.ndarray) -> pd.DataFrame:
     """Mean |places changed| from grid to flag among the real finishers."""
     among = known.real.finishers
     moved = np.abs(pd.Series(grid[among]).rank() - pd.Series(finish[among]).rank()).mean()

@@ -31,7 +31,7 @@ def race_pace(fits: Mapping[str, RaceFit]) -> pd.DataFrame:
     return pd.concat(rows, ignore_index=True)
 
 
-def entries(qualifying: pd.DataFrame, starters: pd.DataFrame, race_order: list[str]) -> pd.DataFrame:
+def qualifying_gaps(qualifying: pd.DataFrame, starters: pd.DataFrame, race_order: list[str]) -> pd.DataFrame:
     """One row per race and starter in the order of the races, with the qualifying gaps.
 
     Args:
@@ -94,14 +94,14 @@ def design(frame: pd.DataFrame) -> np.ndarray:
     return np.column_stack([*(frame[name].to_numpy(float) for name in FEATURES)])
 
 
-def learn(frame: pd.DataFrame) -> RobustFit:
+def fit_pace(frame: pd.DataFrame) -> RobustFit:
     """The regression, on entries with a race pace: a constant first. Weak priors: half of a gap shows in the race."""
     taught = frame[frame["pace_pct"].notna()]
     return huber_ridge(design(taught), taught["pace_pct"].to_numpy(float), np.zeros(len(taught), dtype=int), 1,
                        np.array([0.0, 0.2, 0.1, 0.2, 0.3]), np.full(1 + len(FEATURES), 0.5))
 
 
-def forecast(frame: pd.DataFrame, season: int) -> pd.Series:
+def forecast_pace(frame: pd.DataFrame, season: int) -> pd.Series:
     """Race pace [% of a lap against the median car] of the entries of a season, taught by earlier seasons only.
 
     Args:
@@ -115,5 +115,5 @@ def forecast(frame: pd.DataFrame, season: int) -> pd.Series:
     if earlier["pace_pct"].notna().sum() < LEAST_ENTRIES:
         raise ValueError(f"{season}: fewer than {LEAST_ENTRIES} earlier entries with race pace to learn from")
     asked = frame[year == season]
-    coef = learn(earlier).coef
+    coef = fit_pace(earlier).coef
     return pd.Series(coef[0] + design(asked) @ coef[1:], asked.index)

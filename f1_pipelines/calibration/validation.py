@@ -16,7 +16,7 @@ from f1_pipelines.calibration.circuits import circuit_parameters, circuit_rows, 
 from f1_pipelines.calibration.evidence import Evidence
 from f1_pipelines.calibration.lap_errors import lap_errors
 from f1_pipelines.calibration.lap_model import LEAST_LAPS, TERMS, Prior, RaceFit, fit_race
-from f1_pipelines.calibration.pace_forecast import entries, forecast, race_pace, with_form
+from f1_pipelines.calibration.pace_forecast import forecast_pace, qualifying_gaps, race_pace, with_form
 from f1_pipelines.calibration.races import TermPriors, term_values
 from f1_pipelines.calibration.real_race import RealRace, real_race
 from f1_pipelines.calibration.replay import NOISE_FREE, Replay, replay
@@ -57,7 +57,7 @@ LAP_TARGETS = {"laps_random_fifth": 0.42, "laps_last_quarter": 0.58, "laps_later
 
 
 @dataclass(frozen=True)
-class Known:
+class RaceKnowledge:
     """What the replays of one race may use."""
 
     real: RealRace
@@ -95,7 +95,7 @@ def validate(evidence: Evidence, results: pd.DataFrame, qualifying: pd.DataFrame
 
 
 def replayable(evidence: Evidence, results: pd.DataFrame, qualifying: pd.DataFrame,
-               calendar: pd.DataFrame) -> Iterator[Known]:
+               calendar: pd.DataFrame) -> Iterator[RaceKnowledge]:
     """The dry races without a red flag of 2019 and later, each with what was known."""
     staged = evidence.staged
     stopped = set(staged.loc[staged["red"], "weekend"])
@@ -103,7 +103,7 @@ def replayable(evidence: Evidence, results: pd.DataFrame, qualifying: pd.DataFra
            for row in circuit_rows(evidence, calendar).itertuples()}
     starters = results[results["grid_position"].notna()][["weekend", "driver", "constructor"]].astype(object)
     order = sorted(evidence.race_order, key=lambda weekend: evidence.race_order[weekend])
-    listed = entries(qualifying.astype({"weekend": object, "driver": object}), starters, order)
+    listed = qualifying_gaps(qualifying.astype({"weekend": object, "driver": object}), starters, order)
     paces = race_pace(evidence.fits)
     entered, at_start = (with_form(listed, paces, earlier_seasons_only=frozen) for frozen in (False, True))
     terms = term_values(evidence.fits, evidence.circuit)
@@ -114,13 +114,13 @@ def replayable(evidence: Evidence, results: pd.DataFrame, qualifying: pd.DataFra
         rows = circuit_rows(evidence.before(season), calendar[calendar["season"] == season], pooled_prior)
         then = {row.circuit: circuit_parameters(row._asdict()) for row in rows.itertuples()}
         priors = TermPriors(terms, season)
-        guess = entered.assign(forecast=forecast(entered, season), at_start=forecast(at_start, season))
+        guess = entered.assign(forecast=forecast_pace(entered, season), at_start=forecast_pace(at_start, season))
         for weekend in sorted(w for w in evidence.fits if int(w[:4]) == season and w not in stopped):
             laps = staged[staged["weekend"] == weekend]
             sheet = results[results["weekend"] == weekend]
             real = real_race(laps, sheet, str(place[weekend]), evidence.distance[weekend])
             cars = guess[guess["weekend"] == weekend].set_index("driver").reindex(list(real.drivers))
-            yield Known(
+            yield RaceKnowledge(
                 real, evidence.fits[weekend], now[real.circuit, season], then[real.circuit], laps,
                 evidence.losses[evidence.losses["weekend"] == weekend],
                 sheet.set_index("driver")["gap_s"].reindex(list(real.drivers)).to_numpy("float64", na_value=np.nan),
@@ -128,7 +128,7 @@ def replayable(evidence: Evidence, results: pd.DataFrame, qualifying: pd.DataFra
                 _half_fit(laps, real.laps, priors.of(evidence.circuit[weekend])))
 
 
-def race_rows(known: Known, episodes: int) -> Iterator[dict]:
+def race_rows(known: RaceKnowledge, episodes: int) -> Iterator[dict]:
     """Every method's row of one race."""
     real, fit, half = known.real, known.fit, known.real.laps // 2
     own, pace = own_circuit(known.circuit, real, fit), pace_of(real, fit)
@@ -205,7 +205,8 @@ def summarise(validation: pd.DataFrame) -> pd.DataFrame:
     return VALIDATION_SUMMARY.conform(pd.DataFrame(rows).reindex(columns=VALIDATION_SUMMARY.column_names))
 
 
-def _row(known: Known, method: str, result: Replay | np.ndarray, circuit: CircuitParameters | None = None) -> dict:
+def _row(known: RaceKnowledge, method: str, result: Replay | np.ndarray,
+         circuit: CircuitParameters | None = None) -> dict:
     real = known.real
     order = result.mean_place if isinstance(result, Replay) else result
     row = {"weekend": real.weekend, "method": method, "real_inputs": INPUTS[method],

@@ -42,7 +42,7 @@ _OUT_OF_MEMORY = ("out of memory", "DefaultCPUAllocator", "CUBLAS_STATUS_ALLOC_F
 
 
 @dataclass
-class Curve:
+class MetricHistory:
     """All that was measured, by step."""
 
     points: list[tuple[int, str, float]] = field(default_factory=list)
@@ -57,7 +57,7 @@ class Curve:
         """The last one measured, 0 before any."""
         return max((step for step, _, _ in self.points), default=0)
 
-    def append(self, later: Curve) -> None:
+    def append(self, later: MetricHistory) -> None:
         """Put a later training behind this one: its steps count on."""
         last = self.last_step
         self.points += [(last + step, name, value) for step, name, value in later.points]
@@ -67,18 +67,18 @@ class Curve:
         return [value for _, name, value in self.points if name == metric]
 
 
-def _nothing(*_: Any) -> None:
+def _ignore(*_: Any) -> None:
     pass
 
 
 @dataclass(frozen=True)
-class Listener:
+class Reporter:
     """Who is told while a training runs: `line` in words, `numbers` with the step and what was measured in it, `warn`
     of what looks wrong."""
 
-    line: Callable[[str], None] = _nothing
-    numbers: Callable[[int, dict[str, Any]], None] = _nothing
-    warn: Callable[[str], None] = _nothing
+    line: Callable[[str], None] = _ignore
+    numbers: Callable[[int, dict[str, Any]], None] = _ignore
+    warn: Callable[[str], None] = _ignore
 
 
-SILENT = Listener()
+SILENT = Reporter()

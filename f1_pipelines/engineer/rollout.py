@@ -9,11 +9,11 @@ from f1_pipelines.sim.environment.environment import RaceEnvironment
 from f1_pipelines.sim.environment.observation import Observation
 from f1_pipelines.sim.scenarios import Scenario
 
-Caller = Callable[[Sequence[str]], Sequence[str]]  # texts of observations in, raw calls out
+BatchPolicy = Callable[[Sequence[str]], Sequence[str]]  # texts of observations in, raw calls out
 
 
 @dataclass
-class Race:
+class Rollout:
     """A race as it was played: what was seen and called each lap, and how it ended."""
 
     scenario: Scenario
@@ -31,7 +31,7 @@ def with_hint(text: str, hint: str) -> str:
     return f"{text}\n{hint}" if hint else text
 
 
-def play_together(scenarios: Sequence[Scenario], call: Caller, hints: Sequence[str] = ()) -> list[Race]:
+def batched_rollout(scenarios: Sequence[Scenario], call: BatchPolicy, hints: Sequence[str] = ()) -> list[Rollout]:
     """Play the races to the flag.
 
     Args:
@@ -40,7 +40,7 @@ def play_together(scenarios: Sequence[Scenario], call: Caller, hints: Sequence[s
         hints: A line for each race that stands under all its observations; empty for none.
     """
     below = hints or [""] * len(scenarios)
-    races = [Race(scenario, RaceEnvironment()) for scenario in scenarios]
+    races = [Rollout(scenario, RaceEnvironment()) for scenario in scenarios]
     now = {k: race.environment.begin(race.scenario) for k, race in enumerate(races)}
     while now:
         outputs = call([with_hint(seen.text, below[k]) for k, seen in now.items()])

@@ -15,7 +15,7 @@ import duckdb
 import numpy as np
 
 from f1_pipelines.sim.engine.parameters import CircuitParameters
-from f1_pipelines.sim.scenarios import BadScenario, Field, Scenario, make_scenario, split_of
+from f1_pipelines.sim.scenarios import BadScenario, GridSpec, Scenario, make_scenario, split_of
 from f1_pipelines.sim.scenarios.rng import digest, share
 from f1_pipelines.weekend_scenarios import GRID_GAP_PCT, RACE_SHARE, fitted_circuits
 
@@ -23,19 +23,19 @@ RIVALS = 5
 LAP_S = 85.0  # to turn a gap in % of a lap into seconds; fields are not drawn by circuit
 UNFAMILIAR = 0.5  # share of the training races under other names
 NUMBERS = 100  # car numbers; of `renamed` races they are mirrored
-UNHEARD_OF = "valdemora"  # no circuit
+INVENTED_CIRCUIT = "valdemora"  # no circuit
 _CONSONANTS, _VOWELS = "bcdfghjklmnprstvz", "aeiou"
 
 
 @dataclass(frozen=True)
-class Scenes:
+class ScenarioSampler:
     """Sprints with what was measured: parameters of circuits, and fields as close as those of stored weekends.
 
     Without either they are those of `make_scenario`.
     """
 
     circuits: Mapping[str, CircuitParameters] = field(default_factory=dict)
-    fields: tuple[Field, ...] = ()
+    fields: tuple[GridSpec, ...] = ()
 
     def scenario(self, family: str, seed: int, renamed: bool = False) -> Scenario:
         """The sprint of that family and seed. The seed draws its field, too.
@@ -46,9 +46,9 @@ class Scenes:
             renamed: The same grid, plans and events with other car numbers and a circuit nobody has heard of. Luck is
                 keyed by car number, so the scatter of laps differs: means compare, single races do not.
         """
-        drawn = self.fields[digest("field", family, seed) % len(self.fields)] if self.fields else Field()
+        drawn = self.fields[digest("field", family, seed) % len(self.fields)] if self.fields else GridSpec()
         if renamed:
-            numbers, name = tuple(NUMBERS - number for number in drawn.numbers), UNHEARD_OF
+            numbers, name = tuple(NUMBERS - number for number in drawn.numbers), INVENTED_CIRCUIT
         elif split_of(family, seed) == "train" and share("unfamiliar", family, seed) < UNFAMILIAR:
             numbers, name = _unfamiliar(family, seed, len(drawn.numbers))
         else:
@@ -67,14 +67,14 @@ class Scenes:
                            "fields": [asdict(one) for one in self.fields]}, sort_keys=True)
 
     @classmethod
-    def from_json(cls, text: str) -> Scenes:
+    def from_json(cls, text: str) -> ScenarioSampler:
         """The scenes of `as_json`."""
         told = json.loads(text)
         return cls({name: CircuitParameters(**_tuples(values)) for name, values in told["circuits"].items()},
-                   tuple(Field(**_tuples(values)) for values in told["fields"]))
+                   tuple(GridSpec(**_tuples(values)) for values in told["fields"]))
 
 
-def scenes_of(connection: duckdb.DuckDBPyConnection) -> Scenes:
+def stored_sampler(connection: duckdb.DuckDBPyConnection) -> ScenarioSampler:
     """Scenes from `sim.circuits`, `features.ranking` and the car numbers of the weekends."""
     rows = connection.sql("""
         SELECT f.weekend, f.qualifying_gap_pct AS gap, r.car_number AS number
@@ -83,7 +83,7 @@ def scenes_of(connection: duckdb.DuckDBPyConnection) -> Scenes:
         ORDER BY f.race_start, f.qualifying_gap_pct, f.driver""").df()
     fields = [_field(group["gap"].to_numpy(float), group["number"].dropna().astype(int).tolist())
               for _, group in rows.groupby("weekend", sort=False)]
-    return Scenes(fitted_circuits(connection), tuple(one for one in fields if one is not None))
+    return ScenarioSampler(fitted_circuits(connection), tuple(one for one in fields if one is not None))
 
 
 def _unfamiliar(family: str, seed: int, count: int) -> tuple[tuple[int, ...], str]:
@@ -100,7 +100,7 @@ def _tuples(values: Mapping[str, object]) -> dict[str, object]:
     return {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
 
 
-def _field(gap_pct: np.ndarray, numbers: list[int]) -> Field | None:
+def _field(gap_pct: np.ndarray, numbers: list[int]) -> GridSpec | None:
     """The five cars around the middle of a qualifying, against the car between them; None for too small a field.
 
     Equal times would put cars side by side for a whole race, so a place is worth at least `GRID_GAP_PCT`.
@@ -112,7 +112,7 @@ def _field(gap_pct: np.ndarray, numbers: list[int]) -> Field | None:
     ours, least = gap_pct[middle], GRID_GAP_PCT / 2
     gaps = [RACE_SHARE * (gap_pct[k] - ours) + least * np.sign(k - middle) for k in near]
     try:
-        return Field(tuple(round(float(gap) / 100.0 * LAP_S, 2) for gap in gaps),
-                     tuple(n for n in dict.fromkeys(numbers) if 1 <= n <= 99))
+        return GridSpec(tuple(round(float(gap) / 100.0 * LAP_S, 2) for gap in gaps),
+                        tuple(n for n in dict.fromkeys(numbers) if 1 <= n <= 99))
     except BadScenario:
         return None

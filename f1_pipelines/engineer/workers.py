@@ -9,7 +9,7 @@ from typing import TypeVar
 Of, Found = TypeVar("Of"), TypeVar("Found")
 
 
-def spread(job: Callable[[Of], Found], of: Sequence[Of], workers: int, at_once: int = 4) -> Iterator[Found]:
+def map_races(job: Callable[[Of], Found], of: Sequence[Of], workers: int, at_once: int = 4) -> Iterator[Found]:
     """`map(job, of)`, in order, by so many processes, each of which takes `at_once` at a time; below two in this one.
     Job and things are pickled."""
     if workers < 2:

@@ -26,13 +26,13 @@ def chance_metrics(cars: pd.DataFrame) -> dict[str, float]:
         log_loss_win; brier_win, summed over the cars as for any choice among many; brier_podium and brier_points, mean
         over the cars.
     """
-    error = {event: math.fsum((_probabilities(cars, event) - happened(cars, event)) ** 2) for event in LAST_PLACE}
+    error = {event: math.fsum((_probabilities(cars, event) - outcomes_of(cars, event)) ** 2) for event in LAST_PLACE}
     winner = _probabilities(cars, "win")[cars["official_order"] == 1].iloc[0]
     return {"log_loss_win": 0.0 - math.log(max(winner, LEAST)), "brier_win": error["win"],
             "brier_podium": error["podium"] / len(cars), "brier_points": error["points"] / len(cars)}
 
 
-def happened(cars: pd.DataFrame, event: str) -> pd.Series:
+def outcomes_of(cars: pd.DataFrame, event: str) -> pd.Series:
     """1.0 for the cars that it happened to, 0.0 for the others."""
     return (cars["official_order"] <= LAST_PLACE[event]).astype("float64")
 
@@ -52,7 +52,7 @@ def reliability(cars: pd.DataFrame) -> pd.DataFrame:
         # 0.3 as a share of draws may lie a hair below three tenths.
         number = np.clip(np.floor(probability * BINS + 1e-9).astype(int), 0, BINS - 1) + 1
         rows = cars[["predictor", "protocol"]].assign(event=event, bin=number, probability=probability,
-                                                      happened=happened(cars, event))
+                                                      happened=outcomes_of(cars, event))
         tables.append(rows.groupby(["predictor", "protocol", "event", "bin"], as_index=False).agg(
             n=("probability", "size"), mean_probability=("probability", "mean"), frequency=("happened", "mean")))
     table = pd.concat(tables, ignore_index=True)

@@ -8,10 +8,10 @@ import pandas as pd
 
 DRAWS = 10_000
 PODIUM, POINTS = 3, 10  # last place that counts for it
-CHANCES = ("p_win", "p_podium", "p_points", "expected_position", "p_beats_teammate")
+PROBABILITIES = ("p_win", "p_podium", "p_points", "expected_position", "p_beats_teammate")
 
 
-def chances(places: np.ndarray, constructors: pd.Series) -> pd.DataFrame:
+def position_probabilities(places: np.ndarray, constructors: pd.Series) -> pd.DataFrame:
     """Chances of each car, sums included: the wins of a race sum to 1, the podiums to 3, the mean places to n(n+1)/2.
 
     Args:
@@ -37,6 +37,6 @@ def chances(places: np.ndarray, constructors: pd.Series) -> pd.DataFrame:
     return told
 
 
-def chance_of(*parts: str) -> np.random.Generator:
+def rng_for(*parts: str) -> np.random.Generator:
     """Chance that belongs to these names: the same on every machine, whatever was drawn before."""
     return np.random.default_rng(int.from_bytes(hashlib.sha256(":".join(parts).encode()).digest()[:8], "big"))

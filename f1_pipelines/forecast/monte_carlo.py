@@ -28,7 +28,7 @@ from f1_pipelines.sim.engine import noise
 from f1_pipelines.sim.engine.parameters import INTER
 from f1_pipelines.sim.engine.weather import SLICK_INTER_CROSSOVER, showers
 from f1_pipelines.sim.teams.pit_wall import PitWall
-from f1_pipelines.sim.teams.plans import Plans, race_plans
+from f1_pipelines.sim.teams.plans import StintPlans, race_plans
 from f1_pipelines.sim.teams.seeded_draws import seed_of
 
 RACES, BATCH = 10_000, 1_000
@@ -39,14 +39,14 @@ LEAST_CARS = 100  # with a gap at the flag: fewer teach no pace
 
 
 @dataclass(frozen=True)
-class Pace:
+class FieldPace:
     """What a unit of score is worth on the track [% of a lap]."""
 
     pct_per_score: float
 
 
 @dataclass(frozen=True)
-class Field:
+class RaceField:
     """The cars of one race, N of them in the order of driver id.
 
     Attributes:
@@ -68,7 +68,7 @@ class Field:
         return len(self.scores)
 
 
-def learn_pace(rows: pd.DataFrame, scores: np.ndarray, results: pd.DataFrame) -> Pace:
+def learn_pace(rows: pd.DataFrame, scores: np.ndarray, results: pd.DataFrame) -> FieldPace:
     """Pace per unit of score from the gaps at the flag.
 
     Args:
@@ -90,7 +90,7 @@ def learn_pace(rows: pd.DataFrame, scores: np.ndarray, results: pd.DataFrame) ->
     score, gap = frame["score"] - middle["score"], frame["race_gap_pct"] - middle["race_gap_pct"]
     fit = huber_ridge(score.to_numpy()[:, None], gap.clip(-WORST_GAP_PCT, WORST_GAP_PCT).to_numpy(),
                       np.zeros(len(frame), dtype=int), 1, np.zeros(2), np.full(2, np.inf))
-    return Pace(max(float(-fit.coef[1]), 0.0))
+    return FieldPace(max(float(-fit.coef[1]), 0.0))
 
 
 def circuit_for(weekend: Weekend, fitted: dict[str, CircuitParameters]) -> CircuitParameters:
@@ -101,13 +101,13 @@ def circuit_for(weekend: Weekend, fitted: dict[str, CircuitParameters]) -> Circu
     return replace(known, race_laps=laps, fuel_burn_kg_per_lap=known.fuel_burn_kg_per_lap * known.race_laps / laps)
 
 
-def pace_s(field: Field, pace: Pace, circuit: CircuitParameters) -> np.ndarray:
+def pace_s(field: RaceField, pace: FieldPace, circuit: CircuitParameters) -> np.ndarray:
     """(N,) against the median car, + is slower [s/lap]."""
     apart = field.scores - np.median(field.scores)
     return -apart * pace.pct_per_score * STRETCH * circuit.base_lap_s / 100.0
 
 
-def simulate(field: Field, weekend: Weekend, circuit: CircuitParameters, pace: Pace,
+def simulate(field: RaceField, weekend: Weekend, circuit: CircuitParameters, pace: FieldPace,
              races: int = RACES) -> np.ndarray:
     """Drive races of this field.
 
@@ -132,7 +132,7 @@ def _batches(races: int) -> Iterator[np.ndarray]:
         yield np.arange(first, min(first + BATCH, races))
 
 
-def _batch(field: Field, weekend: Weekend, circuit: CircuitParameters, pace: Pace, plans: list[Plans],
+def _batch(field: RaceField, weekend: Weekend, circuit: CircuitParameters, pace: FieldPace, plans: list[StintPlans],
            numbers: np.ndarray) -> np.ndarray:
     """(E, N) places of the races with these numbers."""
     cars, laps = field.cars, circuit.race_laps
@@ -154,7 +154,7 @@ def _batch(field: Field, weekend: Weekend, circuit: CircuitParameters, pace: Pac
     return classify(race, run(race, wall)).position
 
 
-def _grid(field: Field, draws: np.ndarray) -> np.ndarray:
+def _grid(field: RaceField, draws: np.ndarray) -> np.ndarray:
     """(E, N) slots 1..N: known ones as they are, cars without one behind them, all of it drawn where nobody has one."""
     drawn = -(field.scores - np.log(-np.log(draws)))  # Gumbel noise: a softmax order of the scores
     known = np.where(np.isnan(field.start), np.inf, field.start)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 import pandas as pd
 
-from f1_pipelines.evaluation.probabilities import chances
-from f1_pipelines.forecast.monte_carlo import Field, Pace, circuit_for, learn_pace, pace_s, simulate
+from f1_pipelines.evaluation.probabilities import position_probabilities
+from f1_pipelines.forecast.monte_carlo import FieldPace, RaceField, circuit_for, learn_pace, pace_s, simulate
 from f1_pipelines.forecast.predictions import knows_outcome
 from f1_pipelines.identity.weekends import weekend as known_weekend
 from f1_pipelines.settings import settings
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 EVALUATED_RACES = 500  # simulated at most for each race that a protocol tests: 0.2 s each
 
 
-def simulated_rows(features: pd.DataFrame, trained: TrainedRanker, checkpoint: str, pace: Pace,
+def simulated_rows(features: pd.DataFrame, trained: TrainedRanker, checkpoint: str, pace: FieldPace,
                    circuits: dict[str, CircuitParameters], races: int, made_at: datetime) -> pd.DataFrame:
     """Rows of `ranking.simulated_predictions`. Half a second for each weekend and thousand races.
 
@@ -41,7 +41,7 @@ def simulated_rows(features: pd.DataFrame, trained: TrainedRanker, checkpoint: s
         weekend, stage = known_weekend(str(key), settings().calendar_path), race["stage"].iloc[0]
         circuit = circuit_for(weekend, circuits)
         field_ = field_of(race, trained.scores(race), f"{key}/{stage}/{checkpoint}")
-        told = chances(simulate(field_, weekend, circuit, pace, races), race["constructor"])
+        told = position_probabilities(simulate(field_, weekend, circuit, pace, races), race["constructor"])
         told = told.assign(pace_s=pace_s(field_, pace, circuit), circuit_provenance=circuit.provenance,
                            inputs=_as_json(pace, circuits.get(weekend.circuit)))
         told["predicted_position"] = told["expected_position"].rank(method="first").astype(int)
@@ -63,21 +63,21 @@ def simulated_again(features: pd.DataFrame, trained: TrainedRanker, stored: pd.D
     inputs = json.loads(first["inputs"])
     circuit = CircuitParameters(**{name: tuple(value) if isinstance(value, list) else value
                                    for name, value in inputs["circuit"].items()}) if inputs["circuit"] else None
-    return simulated_rows(features, trained, first["checkpoint"], Pace(inputs["pct_per_score"]),
+    return simulated_rows(features, trained, first["checkpoint"], FieldPace(inputs["pct_per_score"]),
                           {circuit.circuit: circuit} if circuit else {}, int(first["races"]), first["made_at"])
 
 
-def _as_json(pace: Pace, fitted: CircuitParameters | None) -> str:
+def _as_json(pace: FieldPace, fitted: CircuitParameters | None) -> str:
     return json.dumps({"pct_per_score": pace.pct_per_score, "circuit": asdict(fitted) if fitted else None})
 
 
-def field_of(race: pd.DataFrame, scores: np.ndarray, name: str) -> Field:
+def field_of(race: pd.DataFrame, scores: np.ndarray, name: str) -> RaceField:
     """The cars of one race as the simulator takes them: the grid, before it the order of qualifying."""
     start = race["grid_position"].to_numpy("float64", na_value=np.nan)
     if np.isnan(start).all():
         start = race["qualifying_position"].to_numpy("float64", na_value=np.nan)
-    return Field(name, np.asarray(scores, dtype="float64"), start, tuple(race["constructor"].fillna("?")),
-                 tuple(race["driver"]))
+    return RaceField(name, np.asarray(scores, dtype="float64"), start, tuple(race["constructor"].fillna("?")),
+                     tuple(race["driver"]))
 
 
 def evaluated_races() -> int:
@@ -113,7 +113,7 @@ class SimulatedRaces:
     results: pd.DataFrame
     races: int = field(default_factory=evaluated_races)
     _rows: pd.DataFrame | None = field(default=None, repr=False)
-    _pace: tuple[object, Pace] | None = field(default=None, repr=False)
+    _pace: tuple[object, FieldPace] | None = field(default=None, repr=False)
     _drawn: dict[str, np.ndarray] = field(default_factory=dict, repr=False)
 
     @property
@@ -140,7 +140,7 @@ class SimulatedRaces:
                                         circuit_for(weekend, {}), pace, self.races)
         return self._drawn[key]
 
-    def _pace_of(self, trained: TrainedRanker) -> Pace:
+    def _pace_of(self, trained: TrainedRanker) -> FieldPace:
         """What a score of this ranker is worth; learnt once while it stays."""
         if self._pace is None or self._pace[0] is not trained.model:
             taught = self._rows[self._rows["season"].isin(trained.seasons)]

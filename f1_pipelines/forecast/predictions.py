@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import duckdb
 import pandas as pd
 
-from f1_pipelines.evaluation.probabilities import CHANCES, chance_of, chances
+from f1_pipelines.evaluation.probabilities import PROBABILITIES, position_probabilities, rng_for
 from f1_pipelines.features.history import data_version
 from f1_pipelines.features.ranking import as_known_at
 from f1_pipelines.identity.weekends import weekend as known_weekend
@@ -75,9 +75,9 @@ def _chances(entered: pd.DataFrame, scores: pd.Series, trained: TrainedRanker, c
     told = []
     for weekend, race in entered.groupby("weekend"):
         drawn = trained.places.drawn(race, scores[race.index].to_numpy("float64"),
-                                     chance_of(str(weekend), race["stage"].iloc[0], checkpoint))
-        told.append(chances(drawn, race["constructor"]))
-    return pd.concat(told) if told else pd.DataFrame(columns=list(CHANCES))
+                                     rng_for(str(weekend), race["stage"].iloc[0], checkpoint))
+        told.append(position_probabilities(drawn, race["constructor"]))
+    return pd.concat(told) if told else pd.DataFrame(columns=list(PROBABILITIES))
 
 
 def with_outcome(predictions: pd.DataFrame, results: pd.DataFrame) -> pd.DataFrame:

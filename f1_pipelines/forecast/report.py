@@ -21,14 +21,14 @@ _PER_CENT = {"p_win": "win %", "p_podium": "podium %", "p_points": "points %", "
 
 
 @dataclass(frozen=True)
-class Told:
+class StoredForecast:
     """A ranking for people, and the sentence above it."""
 
     heading: str
     ranking: pd.DataFrame
 
 
-def predict_stored(weekend: str, stage: str | None = None) -> Told:
+def predict_stored(weekend: str, stage: str | None = None) -> StoredForecast:
     """Rank a weekend by what the published warehouse knows of it now. Nothing is stored.
 
     Args:
@@ -86,7 +86,7 @@ def next_weekend(connection: duckdb.DuckDBPyConnection) -> str:
                            f"--partition {missing}`")
 
 
-def _for_people(key: str, rows: pd.DataFrame, calendar: pd.DataFrame) -> Told:
+def _for_people(key: str, rows: pd.DataFrame, calendar: pd.DataFrame) -> StoredForecast:
     named = {driver.driver: driver.name for driver in drivers()}
     teams = {constructor.constructor: constructor.name for constructor in constructors()}
     event = calendar.set_index("weekend").loc[key]
@@ -104,4 +104,4 @@ def _for_people(key: str, rows: pd.DataFrame, calendar: pd.DataFrame) -> Told:
         heading += "\nSAMPLE: a season driven by the simulator of this project. No result in it is real."
     if bool(rows["in_sample"].iloc[0]):
         heading += "\nThe model has learnt from this race: this is a look back, not a forecast."
-    return Told(heading, ranking)
+    return StoredForecast(heading, ranking)

@@ -32,7 +32,7 @@ from torch import Tensor
 from f1_pipelines.features.ranking import FEATURE_VERSION
 from f1_pipelines.models.config import TrainConfig
 from f1_pipelines.models.f1net import F1Net, F1NetConfig
-from f1_pipelines.models.position_model import Places
+from f1_pipelines.models.position_model import PositionModel
 from f1_pipelines.models.ranker import Ranker, RankerConfig
 from f1_pipelines.models.trained import TrainedRanker
 from f1_pipelines.models.vocabulary import Vocabulary
@@ -174,7 +174,7 @@ def _rebuild(meta: dict[str, Any], weights: bytes) -> TrainedRanker:
                            if name.startswith(prefix)} for prefix in (_PLACES, _STOPS))
         if weights.keys() != stops.keys():  # until 2026-11-30
             raise ValueError("its probabilities do not know how often cars stop")
-        places = Places(tuple(meta["places_inputs"]), weights, stops)
+        places = PositionModel(tuple(meta["places_inputs"]), weights, stops)
     return TrainedRanker(
         model.eval(), TrainConfig(**config), Vocabulary(tuple(meta["drivers"])),
         Vocabulary(tuple(meta["constructors"])), tuple(meta["seasons"]), meta["trained_from"],

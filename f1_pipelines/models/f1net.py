@@ -4,7 +4,7 @@ Notable choices:
 - Embeddings of 16 for driver and constructor beside the numeric inputs, an MLP (64-64, dropout 0.25), one score a car.
   Cars do not see each other: the score of a car depends on its own inputs, so any number of cars can be ranked and a
   reordered grid gives reordered scores.
-- Row 0 of both embeddings is the rookie's; training drops one id in ten to it (`drop_to_rookie`), so that someone
+- Row 0 of both embeddings is the rookie's; training drops one id in ten to it (`drop_to_unknown`), so that someone
   unknown meets a trained row.
 - Mean and spread of the inputs come from the training races and are buffers: they are saved, loaded and applied with
   the weights, at serving too. An unknown input becomes the mean.
@@ -17,7 +17,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from f1_pipelines.models.vocabulary import ROOKIE
+from f1_pipelines.models.vocabulary import UNKNOWN
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class F1Net(nn.Module):
         return sum(layer.weight.square().sum() for layer in self.mlp if isinstance(layer, nn.Linear))
 
 
-def drop_to_rookie(rows: Tensor, share: float, generator: torch.Generator) -> Tensor:
+def drop_to_unknown(rows: Tensor, share: float, generator: torch.Generator) -> Tensor:
     """The same ids (B, N) with that share of them, drawn anew each time, turned into rookies."""
     dropped = torch.rand(rows.shape, generator=generator).to(rows.device) < share
-    return rows.masked_fill(dropped, ROOKIE)
+    return rows.masked_fill(dropped, UNKNOWN)

@@ -37,7 +37,7 @@ _FORM = "driver_finish_form"
 
 
 @dataclass(frozen=True)
-class Places:
+class PositionModel:
     """What turns inputs into chances.
 
     Attributes:
@@ -69,7 +69,7 @@ class Places:
         return sample_places(*self.of(race, scores), DRAWS, rng)
 
 
-def with_places(trained: TrainedRanker, rows: pd.DataFrame, stages: Collection[str] = STAGES) -> TrainedRanker:
+def with_position_model(trained: TrainedRanker, rows: pd.DataFrame, stages: Collection[str] = STAGES) -> TrainedRanker:
     """The ranker with probabilities, fitted on these races at each stage. A second for four seasons.
 
     Args:
@@ -79,11 +79,12 @@ def with_places(trained: TrainedRanker, rows: pd.DataFrame, stages: Collection[s
         stages: Stages to fit for.
     """
     known = {stage: as_known_at(rows, stage) for stage in stages}
-    return replace(trained, places=fit_places(known, {stage: trained.scores(seen) for stage, seen in known.items()}))
+    return replace(trained, places=fit_position_model(known, {stage: trained.scores(seen) for stage,
+                                                              seen in known.items()}))
 
 
-def fit_places(rows: dict[str, pd.DataFrame], scores: dict[str, np.ndarray],
-               inputs: tuple[str, ...] = INPUTS) -> Places:
+def fit_position_model(rows: dict[str, pd.DataFrame], scores: dict[str, np.ndarray],
+                       inputs: tuple[str, ...] = INPUTS) -> PositionModel:
     """Fit the weights of each stage.
 
     Args:
@@ -92,8 +93,8 @@ def fit_places(rows: dict[str, pd.DataFrame], scores: dict[str, np.ndarray],
         inputs: Names out of `INPUTS`.
     """
     found = {stage: _fit(seen, scores[stage], inputs) for stage, seen in rows.items()}
-    return Places(inputs, {stage: heads for stage, (heads, _) in found.items()},
-                  {stage: stops for stage, (_, stops) in found.items()})
+    return PositionModel(inputs, {stage: heads for stage, (heads, _) in found.items()},
+                         {stage: stops for stage, (_, stops) in found.items()})
 
 
 def race_inputs(race: pd.DataFrame, scores: np.ndarray, inputs: tuple[str, ...] = INPUTS) -> np.ndarray:

@@ -16,7 +16,7 @@ from f1_pipelines.evaluation.metrics import spearman
 from f1_pipelines.models.checkpoints import save_checkpoint
 from f1_pipelines.models.config import F1NET, RANKER, TrainConfig
 from f1_pipelines.models.continual.fisher import fisher_information
-from f1_pipelines.models.position_model import with_places
+from f1_pipelines.models.position_model import with_position_model
 from f1_pipelines.models.training import train, training_races
 
 # Epochs between two lines of progress.
@@ -62,7 +62,7 @@ def pretrain_one(rows: pd.DataFrame, config: TrainConfig, *, data_version: str, 
     start = time.perf_counter()
     trained, history = train(rows, config, progress)
     races = training_races(rows, config.seasons)
-    trained = with_places(trained, races)
+    trained = with_position_model(trained, races)
     fisher = fisher_information(trained, races)
     seconds = time.perf_counter() - start
     races = races.assign(score=trained.scores(races))

@@ -35,7 +35,7 @@ Progress = Callable[[int, float, float], None]
 
 
 @dataclass(frozen=True)
-class FoundTemperature:
+class TemperatureResult:
     """The best temperature, its mean Spearman, and all trials: trial (from 1), temperature, spearman."""
 
     temperature: float
@@ -46,7 +46,7 @@ class FoundTemperature:
 def search_temperature(
     frame: pd.DataFrame, trials_file: Path, *, max_trials: int = 12, seed: int = 0, config: TrainConfig = F1NET,
     progress: Progress | None = None,
-) -> FoundTemperature:
+) -> TemperatureResult:
     """Search for the temperature, going on from the trials in `trials_file`.
 
     Args:
@@ -74,7 +74,7 @@ def search_temperature(
             progress(number, temperature, done[-1]["spearman"])
     table = pd.DataFrame(done[:max_trials], columns=["trial", "temperature", "spearman"])
     best = table.loc[table["spearman"].idxmax()]  # the first of equals
-    return FoundTemperature(float(best["temperature"]), float(best["spearman"]), table)
+    return TemperatureResult(float(best["temperature"]), float(best["spearman"]), table)
 
 
 def _propose(done: list[dict[str, Any]], number: int, seed: int) -> float:

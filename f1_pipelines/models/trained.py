@@ -11,7 +11,7 @@ from torch import nn
 from f1_pipelines.models.batch import RaceBatch, to_batch
 from f1_pipelines.models.config import TrainConfig
 from f1_pipelines.models.f1net import F1Net, F1NetConfig
-from f1_pipelines.models.position_model import Places
+from f1_pipelines.models.position_model import PositionModel
 from f1_pipelines.models.ranker import Ranker, RankerConfig
 from f1_pipelines.models.vocabulary import Vocabulary
 
@@ -20,7 +20,7 @@ AS_PLACES = ("practice_1_gap_pct", "practice_2_gap_pct", "practice_3_gap_pct")
 # What stands for an input that nobody in a race has yet: until the grid is known the order of qualifying, until then
 # how far off pole each driver usually is. Left unknown they cost .008 and .003 to .007 Spearman
 # (docs/lab-notes/probabilities.md).
-STAND_INS = {"grid_place": "qualifying_place", "qualifying_gap_pct": "driver_qualifying_gap_form_pct"}
+FALLBACK_INPUTS = {"grid_place": "qualifying_place", "qualifying_gap_pct": "driver_qualifying_gap_form_pct"}
 
 
 @dataclass(frozen=True)
@@ -38,12 +38,12 @@ class TrainedRanker:
     trained_from: str
     trained_through: str
     n_races: int
-    places: Places | None = None
+    places: PositionModel | None = None
 
     def batch(self, frame: pd.DataFrame) -> RaceBatch:
         """The frame as this model reads it."""
         if self.config.model == "champion":
-            frame = with_stand_ins(frame)
+            frame = with_fallback_inputs(frame)
         return to_batch(frame, self.config.features, self.drivers, self.constructors)
 
     def scores(self, frame: pd.DataFrame) -> np.ndarray:
@@ -58,10 +58,10 @@ class TrainedRanker:
             return batch.rows(self.model(*batch.inputs()))
 
 
-def with_stand_ins(frame: pd.DataFrame) -> pd.DataFrame:
-    """The frame with `STAND_INS` in the races where nobody has the input."""
+def with_fallback_inputs(frame: pd.DataFrame) -> pd.DataFrame:
+    """The frame with `FALLBACK_INPUTS` in the races where nobody has the input."""
     filled = {}
-    for name, other in STAND_INS.items():
+    for name, other in FALLBACK_INPUTS.items():
         if name in frame.columns and other in frame.columns:
             nobody = frame[name].isna().groupby(frame["weekend"]).transform("all")
             filled[name] = frame[name].mask(nobody, frame[other])

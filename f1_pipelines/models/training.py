@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from f1_pipelines.models.batch import RaceBatch, to_batch
 from f1_pipelines.models.config import RANKER, TrainConfig
-from f1_pipelines.models.f1net import F1Net, drop_to_rookie
+from f1_pipelines.models.f1net import F1Net, drop_to_unknown
 from f1_pipelines.models.listnet import listnet_loss, relevance
 from f1_pipelines.models.pairwise import pairwise_loss
 from f1_pipelines.models.ranker import Ranker
@@ -118,8 +118,8 @@ def objective(model: nn.Module, batch: RaceBatch, config: TrainConfig, generator
     if isinstance(model, Ranker):
         scores = model.members(batch.numeric, batch.entered)  # (M, B, N)
         return pairwise_loss(scores, batch.order, batch.entered, batch.classified, config.retired_weight)
-    driver = drop_to_rookie(batch.driver, config.rookie_share, generator)
-    constructor = drop_to_rookie(batch.constructor, config.rookie_share, generator)
+    driver = drop_to_unknown(batch.driver, config.rookie_share, generator)
+    constructor = drop_to_unknown(batch.constructor, config.rookie_share, generator)
     scores = model(batch.numeric, driver, constructor, batch.entered)  # (B, N)
     return listnet_loss(scores, relevance(batch.order, batch.entered), batch.entered, config.temperature)
 

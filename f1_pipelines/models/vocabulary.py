@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-ROOKIE = 0  # the row of everyone who was not there in training; trained by dropping known ids to it
+UNKNOWN = 0  # the row of everyone who was not there in training; trained by dropping known ids to it
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,7 @@ class Vocabulary:
     _rows: dict[str, int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_rows", {name: row for row, name in enumerate(self.names, start=ROOKIE + 1)})
+        object.__setattr__(self, "_rows", {name: row for row, name in enumerate(self.names, start=UNKNOWN + 1)})
 
     @classmethod
     def of(cls, ids: Iterable[str]) -> Vocabulary:
@@ -33,5 +33,5 @@ class Vocabulary:
         return len(self.names) + 1
 
     def rows(self, ids: Iterable[str]) -> np.ndarray:
-        """Row of each id, `ROOKIE` for those not known."""
-        return np.array([self._rows.get(name, ROOKIE) for name in ids], dtype=np.int64)
+        """Row of each id, `UNKNOWN` for those not known."""
+        return np.array([self._rows.get(name, UNKNOWN) for name in ids], dtype=np.int64)

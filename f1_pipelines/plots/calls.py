@@ -8,21 +8,21 @@ from f1_pipelines.sim.policies.play import Played
 
 
 @dataclass(frozen=True)
-class Call:
+class PlottedCall:
     """A call of the pit wall worth a mark, with what came back or why it was made."""
 
     lap: int
     text: str
 
 
-def calls_of(race: Played, most: int) -> list[Call]:
+def calls_of(race: Played, most: int) -> list[PlottedCall]:
     """Up to `most` calls by lap, as far apart as that asks: stops come first, then what was said, then the rest."""
     apart = max(row["lap"] for row in race.laps) / (most + 1)
     chosen: list[dict[str, Any]] = []
     for decision in sorted(made(race), key=_rank):
         if len(chosen) < most and all(abs(decision["lap"] - other["lap"]) >= apart for other in chosen):
             chosen.append(decision)
-    return [Call(d["lap"], _words(d)) for d in sorted(chosen, key=lambda d: d["lap"])]
+    return [PlottedCall(d["lap"], _words(d)) for d in sorted(chosen, key=lambda d: d["lap"])]
 
 
 def made(race: Played) -> list[dict[str, Any]]:

@@ -16,9 +16,9 @@ from f1_pipelines.plots.style import (
     TEXT_PT,
     TITLE_PT,
     name_of,
-    paper_figure,
     plain,
     style_of,
+    styled_figure,
 )
 from f1_pipelines.sim.scenarios import FAMILIES, UNSEEN_FAMILY
 
@@ -45,7 +45,7 @@ def training_figure(curve: pd.DataFrame, leaderboard: pd.DataFrame) -> Figure:
             `score` (grpo, of the calls practised) and `selection_score` (grpo, whole validation races).
         leaderboard: Rows of `strategy.leaderboard`; its plain rows of all families give the lines.
     """
-    figure = paper_figure(3.0)
+    figure = styled_figure(3.0)
     left, right = figure.subplots(1, 2, width_ratios=(1, 1.6))
     plain(left, "SFT: loss on the expert's commands")
     for run, rows in _runs(curve, "sft", "loss"):
@@ -80,7 +80,7 @@ def scores_figure(leaderboard: pd.DataFrame) -> Figure:
     """
     overall = leaderboard[leaderboard["family"] == ALL].sort_values("mean")
     policies = overall["policy"].tolist()
-    figure = paper_figure(2 * (0.175 * len(policies) + 0.75))
+    figure = styled_figure(2 * (0.175 * len(policies) + 0.75))
     grid = figure.subplots(2, 4, sharex=True, sharey=True).ravel()
     for axes, part in zip(grid, PARTS, strict=True):
         rows = leaderboard[leaderboard["family"] == part].set_index("policy").reindex(policies).dropna(subset="mean")
@@ -117,7 +117,7 @@ def journey_figure(stages: pd.DataFrame) -> Figure:
         stages: In order, with `label`, `policy` (its colour), `mean`, `low` and `high`; the first one is the bottom of
             the gap and the last one, the expert, its top. A label that ends in * is of training races, drawn hollow.
     """
-    figure = paper_figure(3.2, 7.5)
+    figure = styled_figure(3.2, 7.5)
     axes = figure.subplots()
     plain(axes)
     mean = stages["mean"].to_numpy(float)

@@ -7,7 +7,7 @@ from itertools import groupby
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
-from f1_pipelines.plots.calls import Call
+from f1_pipelines.plots.calls import PlottedCall
 from f1_pipelines.sim.policies.play import Played
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def draw_heading(figure: Figure | SubFigure, lines: list[tuple[str, float, str]]
         down_in += size_pt * SPACING / 72
 
 
-def draw_places(axes: Axes, race: Played, calls: list[Call]) -> None:
+def draw_places(axes: Axes, race: Played, calls: list[PlottedCall]) -> None:
     """Place by lap from the grid on, one line a car; ours carries the laps of our calls."""
     laps = _shared(axes, race)
     for tone, number in enumerate(race.grid):
@@ -122,7 +122,7 @@ def draw_tyres(axes: Axes, race: Played) -> None:
                   fontsize=SMALL_PT, color=INK)
 
 
-def draw_calls(axes: Axes, calls: list[Call], of: int, columns: int, width_in: float) -> None:
+def draw_calls(axes: Axes, calls: list[PlottedCall], of: int, columns: int, width_in: float) -> None:
     """The marked calls in words, of so many: what was called, and what came back or why."""
     axes.set(xlim=(0, 1), ylim=(0, 1))
     axes.set_axis_off()
@@ -187,7 +187,7 @@ def _our_number(race: Played) -> int:
     return next(row["car"] for row in race.laps if row["ours"])
 
 
-def _mark_calls(axes: Axes, calls: list[Call], place: dict[int, int]) -> None:
+def _mark_calls(axes: Axes, calls: list[PlottedCall], place: dict[int, int]) -> None:
     """At the start of the lap that was called."""
     for call in calls:
         if call.lap - 1 in place:

@@ -18,7 +18,7 @@ MARKERS = {"untrained": "v", "sft": "s", "grpo": "D", "expert": "^", "oracle": "
 NAMES = {"sft": "SFT", "grpo": "GRPO", "virtual_safety_car_window": "VSC window"}  # that are not read as they stand
 
 
-def paper_figure(height_in: float, width_in: float = WIDTH_IN) -> Figure:
+def styled_figure(height_in: float, width_in: float = WIDTH_IN) -> Figure:
     """An empty figure that lays itself out."""
     from matplotlib.figure import Figure  # late: half a second that only pictures need
 

@@ -25,7 +25,7 @@ from scipy.stats import rankdata
 from f1_pipelines.evaluation.baselines import Baseline, by_grid
 from f1_pipelines.evaluation.bootstrap import mean_interval
 from f1_pipelines.evaluation.metrics import spearman
-from f1_pipelines.evaluation.probabilities import PODIUM, POINTS, chance_of, chances
+from f1_pipelines.evaluation.probabilities import PODIUM, POINTS, position_probabilities, rng_for
 from f1_pipelines.features.ranking import as_known_at
 
 if TYPE_CHECKING:
@@ -97,8 +97,8 @@ class Exam:
         return {name: value for name, value in vars(self).items() if name != "refusal"}
 
 
-def examine(candidate: Checkpoint, rows: pd.DataFrame, ancestors: Sequence[Checkpoint] = (),
-            champion: Checkpoint | None = None, limits: Limits = LIMITS) -> Exam:
+def acceptance_exam(candidate: Checkpoint, rows: pd.DataFrame, ancestors: Sequence[Checkpoint] = (),
+                    champion: Checkpoint | None = None, limits: Limits = LIMITS) -> Exam:
     """Examine a candidate's own weights.
 
     Args:
@@ -189,7 +189,8 @@ def _wrong_chances(trained: TrainedRanker, latest: pd.DataFrame, limits: Limits)
             race = known.iloc[at]
             if not all(np.isfinite(part).all() for part in trained.places.of(race, scores[at])):
                 return f"its chances of {weekend} at stage {stage} are not finite"
-            table = chances(trained.places.drawn(race, scores[at], chance_of(weekend, stage)), race["constructor"])
+            table = position_probabilities(trained.places.drawn(race, scores[at], rng_for(weekend, stage)),
+                                           race["constructor"])
             if not _add_up(table):
                 return f"its chances of {weekend} at stage {stage} do not add up"
             agreement.append(spearman(scores[at], rankdata(table["expected_position"])))

@@ -10,7 +10,7 @@ import duckdb
 import pandas as pd
 
 from f1_pipelines.features.stored import learning_rows
-from f1_pipelines.promotion.acceptance import LIMITS, Exam, Limits, examine
+from f1_pipelines.promotion.acceptance import LIMITS, Exam, Limits, acceptance_exam
 from f1_pipelines.tables.lineage import PROMOTIONS
 from f1_pipelines.tables.ranking import CHECKPOINTS
 from f1_pipelines.warehouse.replace import replace_slices
@@ -28,7 +28,7 @@ class UnknownCheckpoint(CantPromote):
 
 
 @dataclass(frozen=True)
-class Decision:
+class PromotionDecision:
     """A row of `ranking.promotions`, without its time."""
 
     candidate: str
@@ -89,7 +89,7 @@ def store_checkpoints(connection: duckdb.DuckDBPyConnection, rows: pd.DataFrame)
     replace_slices(connection, CHECKPOINTS, rows.assign(promoted=rows["checkpoint"] == champion))
 
 
-def record(connection: duckdb.DuckDBPyConnection, decision: Decision, decided_at: datetime) -> None:
+def record(connection: duckdb.DuckDBPyConnection, decision: PromotionDecision, decided_at: datetime) -> None:
     """Carry out a decision and write it down, in the caller's transaction. The same decision again is no news."""
     last = PROMOTIONS.conform(history(connection)).tail(1)
     row = PROMOTIONS.conform(pd.DataFrame([{"decided_at": decided_at, **asdict(decision)}], dtype=object))
@@ -101,7 +101,7 @@ def record(connection: duckdb.DuckDBPyConnection, decision: Decision, decided_at
 
 
 def promote(connection: duckdb.DuckDBPyConnection, checkpoint: str, reason: str, decided_at: datetime,
-            folder: Path, force: bool = False) -> Decision:
+            folder: Path, force: bool = False) -> PromotionDecision:
     """Make a checkpoint champion because a person says so. Its own weights are examined all the same.
 
     Args:
@@ -119,7 +119,7 @@ def promote(connection: duckdb.DuckDBPyConnection, checkpoint: str, reason: str,
 
 
 def roll_back(connection: duckdb.DuckDBPyConnection, reason: str, decided_at: datetime, folder: Path,
-              force: bool = False) -> Decision:
+              force: bool = False) -> PromotionDecision:
     """Make the champion before this one champion again; once more goes one further back.
 
     Arguments as `promote`: a former champion is examined like any other, since the one before may be the broken one.
@@ -173,8 +173,8 @@ def exam_of(connection: duckdb.DuckDBPyConnection, checkpoint: Checkpoint, rows:
         checkpoint: The candidate.
         rows: Starters of run races with features and outcome.
         folder: Where checkpoints lie.
-        champion: As for `examine`.
-        limits: As for `examine`.
+        champion: As for `acceptance_exam`.
+        limits: As for `acceptance_exam`.
     """
     parent, compared = checkpoint.meta["parent"], []
     if parent:
@@ -186,10 +186,10 @@ def exam_of(connection: duckdb.DuckDBPyConnection, checkpoint: Checkpoint, rows:
                 raise CantPromote(f"{compared[-1].meta['parent']} is not stored")
         except CantPromote as unusable:
             return Exam(f"its own weights can't be compared with those that it was trained on from: {unusable}")
-    return examine(checkpoint, rows, compared, champion, limits)
+    return acceptance_exam(checkpoint, rows, compared, champion, limits)
 
 
-def standing(connection: duckdb.DuckDBPyConnection) -> dict[str, str | None]:
+def current_champions(connection: duckdb.DuckDBPyConnection) -> dict[str, str | None]:
     """Champion, and the newest candidate that was decided on, champion or not: checkpoint ids."""
     candidates = connection.execute("SELECT candidate FROM ranking.promotions WHERE decided_by = 'rule' "
                                     "ORDER BY decided_at DESC, rowid DESC LIMIT 1").fetchall()
@@ -197,7 +197,7 @@ def standing(connection: duckdb.DuckDBPyConnection) -> dict[str, str | None]:
 
 
 def _by_operator(connection: duckdb.DuckDBPyConnection, checkpoint: str, decision: Literal["promoted", "rolled_back"],
-                 reason: str, decided_at: datetime, folder: Path, force: bool) -> Decision:
+                 reason: str, decided_at: datetime, folder: Path, force: bool) -> PromotionDecision:
     champion = champion_of(connection)
     if checkpoint == champion:
         raise CantPromote(f"{checkpoint} is champion already")
@@ -209,8 +209,8 @@ def _by_operator(connection: duckdb.DuckDBPyConnection, checkpoint: str, decisio
                           "`--force` promotes it all the same")
     if exam.refusal:
         reason = f"{reason or 'by hand'} (forced: {exam.refusal})"
-    made = Decision(checkpoint, champion, candidate.trained.trained_through, decision, "operator", reason,
-                    **exam.numbers)
+    made = PromotionDecision(checkpoint, champion, candidate.trained.trained_through, decision, "operator", reason,
+                             **exam.numbers)
     record(connection, made, decided_at)
     return made
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from f1_pipelines.promotion.champion import Decision, champion_of, promote, roll_back, standing
+from f1_pipelines.promotion.champion import PromotionDecision, champion_of, current_champions, promote, roll_back
 from f1_pipelines.settings import settings
 from f1_pipelines.tracking.registry import follow
 from f1_pipelines.tracking.store import Line, TrackingStore
 from f1_pipelines.warehouse.database import WarehouseFile
 
 
-def decide_by_hand(checkpoint: str | None, reason: str, warn: Callable[[str], None], force: bool = False) -> Decision:
+def decide_by_hand(checkpoint: str | None, reason: str, warn: Callable[[str], None],
+                   force: bool = False) -> PromotionDecision:
     """Make a checkpoint champion, or without one the champion before; MLflow's aliases follow.
 
     Args:
@@ -32,7 +33,7 @@ def decide_by_hand(checkpoint: str | None, reason: str, warn: Callable[[str], No
         now = datetime.now(UTC)
         decision = promote(connection, checkpoint, reason, now, folder, force) if checkpoint else \
             roll_back(connection, reason, now, folder, force)
-        aliases = standing(connection)
+        aliases = current_champions(connection)
     if told.tracking_uri:
         store = TrackingStore(told.tracking_uri, told.f1_warehouse.parent)
 

@@ -30,10 +30,10 @@ from f1_pipelines.evaluation.baselines import Baseline, by_grid
 from f1_pipelines.evaluation.bootstrap import mean_interval
 from f1_pipelines.evaluation.metrics import spearman
 from f1_pipelines.identity.weekends import weekend as known_weekend
-from f1_pipelines.promotion.acceptance import LEVEL, LIMITS, Limits, examine
+from f1_pipelines.promotion.acceptance import LEVEL, LIMITS, Limits, acceptance_exam
 from f1_pipelines.promotion.champion import (
     CantPromote,
-    Decision,
+    PromotionDecision,
     UnknownCheckpoint,
     ancestry,
     champion_of,
@@ -72,7 +72,7 @@ RULE = Rule()
 
 
 def decide(connection: duckdb.DuckDBPyConnection, candidate: str, rows: pd.DataFrame, folder: Path,
-           rule: Rule = RULE, failed_checks: Sequence[str] = ()) -> Decision | None:
+           rule: Rule = RULE, failed_checks: Sequence[str] = ()) -> PromotionDecision | None:
     """What the rule says of a candidate; None where it is champion, or the champion has learnt on from it.
 
     Args:
@@ -91,8 +91,8 @@ def decide(connection: duckdb.DuckDBPyConnection, candidate: str, rows: pd.DataF
         return None
     through = _trained_through(connection, candidate)
 
-    def told(decision: Literal["promoted", "candidate"], reason: str, **numbers: float | None) -> Decision:
-        return Decision(candidate, champion, through, decision, "rule", reason, margin=rule.margin, **numbers)
+    def told(decision: Literal["promoted", "candidate"], reason: str, **numbers: float | None) -> PromotionDecision:
+        return PromotionDecision(candidate, champion, through, decision, "rule", reason, margin=rule.margin, **numbers)
 
     if failed_checks:
         return told("candidate", f"blocking checks did not pass: {'; '.join(failed_checks)}")
@@ -140,7 +140,7 @@ def _model_for(candidate: Checkpoint, champion: Checkpoint | None, rows: pd.Data
     """The champion where a pretrained candidate should agree with it: nobody needs to agree with a broken one."""
     if champion is None or candidate.meta["parent"]:
         return None
-    return champion if examine(champion, rows, limits=rule.limits).refusal is None else None
+    return champion if acceptance_exam(champion, rows, limits=rule.limits).refusal is None else None
 
 
 def _compared(scores: pd.DataFrame, rule: Rule) -> tuple[Literal["promoted", "candidate"], str, dict[str, float]]:

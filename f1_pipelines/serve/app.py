@@ -4,7 +4,7 @@ from __future__ import annotations
 from fastapi import FastAPI
 
 from f1_pipelines.serve.errors import answer_errors
-from f1_pipelines.serve.middleware import guarded
+from f1_pipelines.serve.middleware import with_limits
 from f1_pipelines.serve.openenv.sockets import add_openenv
 from f1_pipelines.serve.routes import episodes, operations, predictions, simulate
 from f1_pipelines.serve.settings import ServeSettings
@@ -27,5 +27,5 @@ def create_app(settings: ServeSettings, pages: bool = True) -> FastAPI:
         from f1_pipelines.serve.pages.mount import mount_pages
 
         mount_pages(app, settings)
-    guarded(app, settings)
+    with_limits(app, settings)
     return app

@@ -24,12 +24,12 @@ GRID, RESULT, PROMOTED = "grid", "result", "promoted"
 _STOOD = f"list_position({list(STAGES)}, p.stage) DESC, p.made_at < c.race_start DESC, p.made_at DESC"
 
 
-class NotKnown(LookupError):
+class OrderUnknown(LookupError):
     """What was asked for is not in the warehouse. The message says what is, or what to run."""
 
 
 @dataclass(frozen=True)
-class Order:
+class FinishingOrder:
     """A finishing order. `rows`: driver, constructor, position 1..n, and of a model's its chances and the outcome.
 
     Of the grid and the result `stage`, `made_at` and `trained_through` are None.
@@ -48,12 +48,12 @@ class Order:
 
 
 def next_key(connection: duckdb.DuckDBPyConnection) -> str:
-    """Key of the first weekend after the last one with results, `NotKnown` without any."""
+    """Key of the first weekend after the last one with results, `OrderUnknown` without any."""
     try:
         return next_weekend(connection)
     except NothingToPredict:
-        raise NotKnown("no weekend to come is loaded; run `make demo`, or materialize race_calendar and "
-                       "qualifying_results for it") from None
+        raise OrderUnknown("no weekend to come is loaded; run `make demo`, or materialize race_calendar and "
+                           "qualifying_results for it") from None
 
 
 def checkpoints(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
@@ -63,7 +63,8 @@ def checkpoints(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
         "ORDER BY promoted DESC, created_at DESC, checkpoint").df()
 
 
-def order_of(connection: duckdb.DuckDBPyConnection, weekend: str, name: str, stage: str | None = None) -> Order:
+def order_of(connection: duckdb.DuckDBPyConnection, weekend: str, name: str,
+             stage: str | None = None) -> FinishingOrder:
     """The order that goes by this name: `grid`, `result`, `promoted` or a checkpoint id.
 
     Raises:
@@ -76,29 +77,29 @@ def order_of(connection: duckdb.DuckDBPyConnection, weekend: str, name: str, sta
     return predicted_order(connection, weekend, name, stage)
 
 
-def grid_order(connection: duckdb.DuckDBPyConnection, weekend: str) -> Order:
+def grid_order(connection: duckdb.DuckDBPyConnection, weekend: str) -> FinishingOrder:
     """The starting order; cars that start from the pit lane are last, those without a slot are left out."""
     rows = connection.execute(
         "SELECT driver, constructor, row_number() OVER (ORDER BY grid_position, driver) AS position FROM race.grid "
         "WHERE weekend = ? AND session = 'race' AND grid_position IS NOT NULL ORDER BY position", [weekend]).df()
     if rows.empty:
-        raise NotKnown(f"the grid of {weekend} is not known; load it with the job pre_race")
-    return Order(weekend, GRID, rows)
+        raise OrderUnknown(f"the grid of {weekend} is not known; load it with the job pre_race")
+    return FinishingOrder(weekend, GRID, rows)
 
 
-def result_order(connection: duckdb.DuckDBPyConnection, weekend: str) -> Order:
+def result_order(connection: duckdb.DuckDBPyConnection, weekend: str) -> FinishingOrder:
     """The classification to go by, of those who started."""
     rows = connection.execute(
         "SELECT driver, constructor, row_number() OVER (ORDER BY official_order) AS position "
         f"FROM race.current_results WHERE weekend = ? AND status NOT IN {NON_STARTERS} ORDER BY position",
         [weekend]).df()
     if rows.empty:
-        raise NotKnown(f"there is no result of {weekend} yet; load it with the job post_race")
-    return Order(weekend, RESULT, rows)
+        raise OrderUnknown(f"there is no result of {weekend} yet; load it with the job post_race")
+    return FinishingOrder(weekend, RESULT, rows)
 
 
 def predicted_order(connection: duckdb.DuckDBPyConnection, weekend: str, model: str | None = None,
-                    stage: str | None = None) -> Order:
+                    stage: str | None = None) -> FinishingOrder:
     """A model's order of a weekend at a stage, by default the last one reached.
 
     Without a model the forecast that stood when the race began, else the newest order that is stored. A model that has
@@ -141,7 +142,7 @@ def season_hits(connection: duckdb.DuckDBPyConnection, season: int, stage: str |
             FROM places GROUP BY weekend, race_start ORDER BY race_start""", [season, stage, stage]).df()
 
 
-def spearman_between(one: Order, other: Order) -> float | None:
+def spearman_between(one: FinishingOrder, other: FinishingOrder) -> float | None:
     """Rank correlation of two orders over the cars that are in both; None for fewer than two cars."""
     both = one.rows.merge(other.rows, on="driver", suffixes=("_one", "_other"))
     if len(both) < 2:
@@ -152,15 +153,15 @@ def spearman_between(one: Order, other: Order) -> float | None:
 def _promoted(connection: duckdb.DuckDBPyConnection) -> str:
     known = checkpoints(connection)
     if known.empty or not known["promoted"].iloc[0]:
-        raise NotKnown("no model is promoted yet; train one with `make demo`, or materialize promoted_ranker")
+        raise OrderUnknown("no model is promoted yet; train one with `make demo`, or materialize promoted_ranker")
     return str(known["checkpoint"].iloc[0])
 
 
-def _as_order(connection: duckdb.DuckDBPyConnection, weekend: str, rows: pd.DataFrame, stored: bool) -> Order:
+def _as_order(connection: duckdb.DuckDBPyConnection, weekend: str, rows: pd.DataFrame, stored: bool) -> FinishingOrder:
     first = rows.iloc[0]
-    order = Order(weekend, str(first["checkpoint"]), rows.rename(columns={"predicted_position": "position"}),
-                  str(first["stage"]), pd.Timestamp(first["made_at"]).to_pydatetime(), bool(rows["in_sample"].any()),
-                  stored)
+    order = FinishingOrder(weekend, str(first["checkpoint"]), rows.rename(columns={"predicted_position": "position"}),
+                           str(first["stage"]), pd.Timestamp(first["made_at"]).to_pydatetime(),
+                           bool(rows["in_sample"].any()), stored)
     model = connection.execute("SELECT kind, trained_through, promoted FROM ranking.checkpoints WHERE checkpoint = ?",
                                [order.name]).fetchone()
     return replace(order, kind=model[0], trained_through=model[1], promoted=model[2]) if model else order
@@ -172,15 +173,15 @@ def _ranked_now(connection: duckdb.DuckDBPyConnection, weekend: str, model: str,
 
     path = connection.execute("SELECT path FROM ranking.checkpoints WHERE checkpoint = ?", [model]).fetchone()
     if path is None:
-        raise NotKnown(f"there is no model {model[:40]!r}; GET /models lists those there are, beside {GRID}, {RESULT} "
-                       f"and {PROMOTED}")
+        raise OrderUnknown(f"there is no model {model[:40]!r}; valid are those of GET /models, {GRID}, {RESULT} and "
+                           f"{PROMOTED}")
     features = RANKING.conform(connection.execute("SELECT * FROM features.ranking WHERE weekend = ? ORDER BY driver",
                                                   [weekend]).df())
     if features.empty:
-        raise NotKnown(f"nothing is known of {weekend} yet; load it with the job pre_race")
+        raise OrderUnknown(f"nothing is known of {weekend} yet; load it with the job pre_race")
     reached = str(features["stage"].iloc[0])
     if stage and STAGES.index(stage) > STAGES.index(reached):
-        raise NotKnown(f"{weekend} is known as far as {reached}, not {stage}; ask for an earlier stage")
+        raise OrderUnknown(f"{weekend} is known as far as {reached}, not {stage}; ask for an earlier stage")
     moved = settings().checkpoints_path / model
     trained = _loaded(moved if moved.is_dir() else Path(path[0]))
     fresh = rank(as_known_at(features, stage) if stage else features, trained, model, datetime.now(UTC))
@@ -195,5 +196,5 @@ def _loaded(folder: Path) -> object:
     try:
         return load_checkpoint(folder).trained
     except CheckpointError:
-        raise NotKnown(f"the model {folder.name} can't be loaded here; `f1 trace {folder.name} --rebuild` makes it "
-                       "again") from None
+        raise OrderUnknown(f"the model {folder.name} can't be loaded here; `f1 trace {folder.name} --rebuild` makes it "
+                           "again") from None

@@ -13,7 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from f1_pipelines.serve.errors import FAULT, fault
-from f1_pipelines.serve.rate_limit import Buckets
+from f1_pipelines.serve.rate_limit import RateLimiter
 from f1_pipelines.serve.settings import ServeSettings
 
 SAFE = ("GET", "HEAD", "OPTIONS")
@@ -30,22 +30,22 @@ SECURITY = {
 }
 
 
-def guarded(app: FastAPI, settings: ServeSettings) -> None:
+def with_limits(app: FastAPI, settings: ServeSettings) -> None:
     """Put the guard before all routes."""
     if settings.origins:
         app.add_middleware(CORSMiddleware, allow_origins=settings.origins, allow_methods=["GET", "POST"],
                            allow_headers=["Content-Type", "X-Session-Id", "X-API-KEY"],
                            expose_headers=["X-Session-Id"])
-    app.add_middleware(Guard, settings=settings)
+    app.add_middleware(RequestLimits, settings=settings)
 
 
-class Guard:
+class RequestLimits:
     """ASGI middleware around everything."""
 
     def __init__(self, app: ASGIApp, settings: ServeSettings, clock: Callable[[], float] = time.monotonic) -> None:
         self._app, self._most_bytes = app, settings.body_kib * 1024
         self._origins = {origin.rstrip("/") for origin in settings.origins}
-        self._buckets = Buckets(settings.requests_per_s, settings.burst, clock)
+        self._buckets = RateLimiter(settings.requests_per_s, settings.burst, clock)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":

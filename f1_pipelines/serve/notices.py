@@ -6,14 +6,14 @@ from datetime import datetime
 
 import duckdb
 
-from f1_pipelines.serve.finishing_orders import Order
+from f1_pipelines.serve.finishing_orders import FinishingOrder
 from f1_pipelines.tables.features import STAGES
 
 SAMPLE = "SAMPLE: a season driven by the simulator of this project. No result in it is real."
 
 
 @dataclass(frozen=True)
-class Standing:
+class DataNotices:
     """What must be said beside data of a weekend, or of the whole warehouse. A text is None where all is well."""
 
     sample: str | None = None
@@ -26,11 +26,11 @@ class Standing:
         return [text for text in (self.sample, self.stale, self.provisional, self.look_back) if text]
 
 
-def standing(connection: duckdb.DuckDBPyConnection, order: Order | None = None,
-             weekend: str | None = None) -> Standing:
+def data_notices(connection: duckdb.DuckDBPyConnection, order: FinishingOrder | None = None,
+                 weekend: str | None = None) -> DataNotices:
     """What to say of the warehouse, and of one weekend or order of it."""
     key = order.weekend if order else weekend
-    return Standing(
+    return DataNotices(
         sample=SAMPLE if _is_sample(connection) else None,
         provisional=_provisional(connection, key) if key else None,
         stale=(_outdated(connection, order) if order else None) or _behind(connection),
@@ -70,7 +70,7 @@ def _behind(connection: duckdb.DuckDBPyConnection) -> str | None:
     return f"STALE: {len(missing)} races are over and not stored here, the first {missing[0]}."
 
 
-def _outdated(connection: duckdb.DuckDBPyConnection, order: Order) -> str | None:
+def _outdated(connection: duckdb.DuckDBPyConnection, order: FinishingOrder) -> str | None:
     """A prediction that could be made anew from more than it was made from, for a race that is still to come."""
     if order.made_at is None or not order.stored or order.rows["actual_position"].notna().any():
         return None
@@ -83,7 +83,7 @@ def _outdated(connection: duckdb.DuckDBPyConnection, order: Order) -> str | None
     return None
 
 
-def _look_back(connection: duckdb.DuckDBPyConnection, order: Order) -> str | None:
+def _look_back(connection: duckdb.DuckDBPyConnection, order: FinishingOrder) -> str | None:
     """An order that is no forecast, because its model knew the race or because it was made afterwards."""
     if order.in_sample:
         return f"LOOK BACK, no forecast: the model {order.name} has learnt from this race."

@@ -30,7 +30,7 @@ _KEY = re.compile(r"\d{4}-[a-z0-9-]{1,55}", re.ASCII)
 CLIENTS_FAULTS = (BadScenario, UnknownFamily, UnknownPolicy, NoGrandPrix, NoWarehouse, EpisodeOver)
 
 
-class RaceAsked(BaseModel):
+class RaceRequest(BaseModel):
     """Which race: a sprint of a family and seed, or a `grand_prix` of a weekend and a car."""
 
     model_config = ConfigDict(extra="forbid")
@@ -42,7 +42,7 @@ class RaceAsked(BaseModel):
     car: Name | int | None = Field(None, description="Of a grand_prix: driver id or number of our car.")
 
 
-class ResetAsked(RaceAsked):
+class ResetRequest(RaceRequest):
     """Which race an agent wants; without a seed one of the split is drawn, of `train` if none is named."""
 
     seed: int | None = Field(None, ge=0, le=MAX_SEED)
@@ -50,7 +50,7 @@ class ResetAsked(RaceAsked):
     text: bool = Field(True, description="Whether observations are told as text as well.")
 
 
-def begin_race(asked: RaceAsked, policy: str) -> LiveRace:
+def begin_race(asked: RaceRequest, policy: str) -> LiveRace:
     """That race on its grid, to be called by that policy, or by hand for `you`.
 
     Raises:
@@ -61,7 +61,7 @@ def begin_race(asked: RaceAsked, policy: str) -> LiveRace:
     return LiveRace(scenario, None if policy == BY_HAND else policy_named(policy, scenario), policy)
 
 
-def scenario_of(asked: RaceAsked) -> Scenario:
+def scenario_of(asked: RaceRequest) -> Scenario:
     """The scenario of a race.
 
     Raises:

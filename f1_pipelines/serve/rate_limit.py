@@ -6,7 +6,7 @@ from collections.abc import Callable
 MOST_ADDRESSES = 10_000  # kept at once; the memory of a flood is bounded
 
 
-class Bucket:
+class TokenBucket:
     """`burst` at once, then `per_s` a second."""
 
     def __init__(self, per_s: float, burst: float, now_s: float) -> None:
@@ -22,17 +22,17 @@ class Bucket:
         return 0.0
 
 
-class Buckets:
+class RateLimiter:
     """A bucket for each address, the ones that asked last."""
 
     def __init__(self, per_s: float, burst: float, clock: Callable[[], float]) -> None:
         self._per_s, self._burst, self._clock = per_s, burst, clock
-        self._held: dict[str, Bucket] = {}
+        self._held: dict[str, TokenBucket] = {}
 
     def take(self, address: str) -> float:
         """Take one for that address: 0, or how long until there is one again [s]."""
         now_s = self._clock()
-        bucket = self._held.pop(address, None) or Bucket(self._per_s, self._burst, now_s)
+        bucket = self._held.pop(address, None) or TokenBucket(self._per_s, self._burst, now_s)
         self._held[address] = bucket  # last
         if len(self._held) > MOST_ADDRESSES:
             del self._held[next(iter(self._held))]

@@ -14,7 +14,7 @@ import pandas as pd
 from f1_pipelines.identity.weekends import Weekend
 
 if TYPE_CHECKING:
-    from f1_pipelines.sources.updates import News, Phase
+    from f1_pipelines.sources.updates import Phase, SourceUpdate
 
 
 class SourceError(RuntimeError):
@@ -80,7 +80,7 @@ class RaceDataSource(Protocol):
         """`race.laps` of the Grand Prix and `race.session_laps` of the sprint, with weather and messages."""
         ...
 
-    def news(self, weekend: Weekend, phase: Phase) -> News:
+    def news(self, weekend: Weekend, phase: Phase) -> SourceUpdate:
         """Which version of a phase's data there is: of qualifying before the race, of the official result after it.
 
         For a sensor that looks often: one request at most, and never a session's timing.

@@ -84,7 +84,7 @@ def moved_starts(known: pd.DataFrame, told: pd.DataFrame, by: timedelta = timede
             for row in apart.itertuples()]
 
 
-def news(known: Sequence[Weekend], calendar: pd.DataFrame, now: datetime) -> list[Weekend]:
+def calendar_updates(known: Sequence[Weekend], calendar: pd.DataFrame, now: datetime) -> list[Weekend]:
     """Weekends of the calendar that we did not know, and those still to be run that we knew otherwise.
 
     A race that is over stays as it was reviewed: FastF1's schedule is an hour off around a change of the clocks.

@@ -16,7 +16,7 @@ _PROVENANCE = ["source_version", "fetched_at"]
 
 
 @dataclass(frozen=True)
-class News:
+class SourceUpdate:
     """What a source has of a phase of a weekend now.
 
     `version` changes with what the data say; None: there is nothing to go by yet, and `lacks` says what is missing. Of
@@ -27,7 +27,7 @@ class News:
     lacks: str = ""
 
 
-def in_what_was_fetched(fetched: Fetched, phase: Phase) -> News:
+def in_what_was_fetched(fetched: Fetched, phase: Phase) -> SourceUpdate:
     """The news in the answer of a source that has everything at hand.
 
     Args:
@@ -42,10 +42,10 @@ def in_what_was_fetched(fetched: Fetched, phase: Phase) -> News:
         rows = rows[rows["session"] == DECIDING[phase]]
     if rows.empty:
         told = [refusal.reason for refusal in fetched.refused if refusal.session == DECIDING[phase]]
-        return News(None, told[0] if told else "no official sheet yet")
+        return SourceUpdate(None, told[0] if told else "no official sheet yet")
     if phase == "post_race":
-        return News(rows["content_hash"].iloc[0])
-    return News(digest(rows, fetched.tables.get(GRID.qualified, GRID.empty())))
+        return SourceUpdate(rows["content_hash"].iloc[0])
+    return SourceUpdate(digest(rows, fetched.tables.get(GRID.qualified, GRID.empty())))
 
 
 def digest(*frames: pd.DataFrame) -> str:

@@ -11,7 +11,7 @@ from f1_pipelines.assets.features import training_rows
 from f1_pipelines.cli import main
 from f1_pipelines.definitions import defs
 from f1_pipelines.features.history import data_version
-from f1_pipelines.forecast.monte_carlo import Pace
+from f1_pipelines.forecast.monte_carlo import FieldPace
 from f1_pipelines.forecast.monte_carlo_rows import simulated_again, simulated_rows
 from f1_pipelines.lineage.rebuild import differences, rebuild
 from f1_pipelines.lineage.seen import Untraceable, rows_seen_by
@@ -127,7 +127,7 @@ def test_simulated_races_come_out_again(season, run, rows, resources, monkeypatc
         seen = rows_seen_by(connection, simulated)
     trained = load_checkpoint(resources["checkpoints"].folder / checkpoint).trained
     fitted = replace(circuit_prior("miami", 2025), provenance="fitted", base_lap_s=91.0123456789)
-    first = simulated_rows(seen, trained, checkpoint, Pace(0.1234567891), {"miami": fitted}, 50, datetime.now(UTC))
+    first = simulated_rows(seen, trained, checkpoint, FieldPace(0.1234567891), {"miami": fitted}, 50, datetime.now(UTC))
     assert set(first["circuit_provenance"]) == {"fitted"}
     assert simulated_again(seen, trained, first).equals(first)
 

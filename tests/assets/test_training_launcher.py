@@ -8,10 +8,10 @@ import pytest
 from f1_pipelines.assets import training_launcher
 from f1_pipelines.assets.engineer import lineage
 from f1_pipelines.definitions import defs
-from f1_pipelines.engineer.data.demonstrations import as_rows, expert_turns, race_keys
+from f1_pipelines.engineer.data.demonstrations import expert_demonstrations, race_keys, turn_rows
 from f1_pipelines.engineer.inference.checkpoints import load_engineer, read_checkpoint
 from f1_pipelines.engineer.profiles import PROFILES
-from f1_pipelines.engineer.scenario_sampler import Scenes
+from f1_pipelines.engineer.scenario_sampler import ScenarioSampler
 from f1_pipelines.resources.compute import Compute
 from f1_pipelines.resources.engineers import Engineers
 from f1_pipelines.tables.strategy import SFT_TURNS
@@ -28,7 +28,7 @@ SMALL = {"rounds": 0, "batch": 16, "lr": 3e-3, "warmup_steps": 2}
 def trained(resources, tmp_path):
     """Trains an imitator on the turns of a few races; returns Dagster's result and what its log says."""
     keys = race_keys("train", 2, ("dry_strategy_sprint", "tyre_cliff_management"))
-    turns = as_rows(turn for race in expert_turns(Scenes(), keys) for turn in race)
+    turns = turn_rows(turn for race in expert_demonstrations(ScenarioSampler(), keys) for turn in race)
     with resources["warehouse"].write("turns") as connection:
         replace_slices(connection, SFT_TURNS, turns.assign(
             driver="expert", near_tie=False, env_version=2, prompt_version=2, scenes_version="x"))

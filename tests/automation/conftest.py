@@ -33,7 +33,7 @@ from f1_pipelines.sources.calendar import calendar_rows
 from f1_pipelines.sources.classification import classification_hash
 from f1_pipelines.sources.sample import SampleSource
 from f1_pipelines.sources.sample import source as sample_module
-from f1_pipelines.sources.updates import News, in_what_was_fetched
+from f1_pipelines.sources.updates import SourceUpdate, in_what_was_fetched
 from f1_pipelines.tables.race import CALENDAR
 
 SHEET_AFTER = timedelta(hours=3)  # from the start of a race to its official sheet
@@ -99,7 +99,7 @@ class SeasonSource:
     def laps(self, weekends) -> Fetched:
         return self._fetch("laps", weekends, self.world.untimed)
 
-    def news(self, weekend, phase) -> News:
+    def news(self, weekend, phase) -> SourceUpdate:
         self._asked(f"{weekend.key} {phase}")
         what = "results" if phase == "post_race" else "qualifying"
         return in_what_was_fetched(self._fetch(what, [weekend]), phase)

@@ -6,8 +6,8 @@ import pytest
 from dagster._core.storage.dagster_run import DagsterRun
 
 from f1_pipelines.assets.jobs import post_race
-from f1_pipelines.assets.sensors import ASKED_AT_TAG, VERSION_TAG, tries_of, weekend_sensor
-from f1_pipelines.automation.attempts import standing
+from f1_pipelines.assets.sensors import ASKED_AT_TAG, VERSION_TAG, attempts_of, weekend_sensor
+from f1_pipelines.automation.attempts import phase_status
 from f1_pipelines.resources.race_data import Clock, RaceData
 from f1_pipelines.resources.warehouse import Warehouse
 
@@ -52,10 +52,10 @@ def test_a_run_that_is_re_executed_is_as_young_as_it_is(instance):
     now = datetime.now(UTC)
     for hours in (8, 7, 5):
         failed = a_run(instance, dg.DagsterRunStatus.FAILURE, now - timedelta(hours=hours))
-    assert standing(tries_of(instance, ["2026-china"]), "v1", None, now).state == "given_up"
+    assert phase_status(attempts_of(instance, ["2026-china"]), "v1", None, now).state == "given_up"
     again = a_run(instance, dg.DagsterRunStatus.STARTED, now, again=failed)
-    newest, *others = tries_of(instance, ["2026-china"])
-    assert standing([newest, *others], "v1", None, now).why.startswith(f"run {again.run_id[:8]} is on it since")
+    newest, *others = attempts_of(instance, ["2026-china"])
+    assert phase_status([newest, *others], "v1", None, now).why.startswith(f"run {again.run_id[:8]} is on it since")
     assert newest.asked_at >= now
     assert [one.asked_at for one in others] == [now - timedelta(hours=hours) for hours in (5, 7, 8)]
 
@@ -64,4 +64,4 @@ def test_under_another_clock_the_instants_are_those_of_that_clock(instance):
     then, ahead = datetime(2025, 3, 1, tzinfo=UTC), datetime.now(UTC) + timedelta(days=400)
     a_run(instance, dg.DagsterRunStatus.SUCCESS, then)
     a_run(instance, dg.DagsterRunStatus.STARTED, ahead, again=a_run(instance, dg.DagsterRunStatus.FAILURE, ahead))
-    assert [one.asked_at for one in tries_of(instance, ["2026-china"])] == [ahead, ahead, then]
+    assert [one.asked_at for one in attempts_of(instance, ["2026-china"])] == [ahead, ahead, then]

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from f1_pipelines.backtest import continual_predictors
-from f1_pipelines.backtest.continual_predictors import Continual
+from f1_pipelines.backtest.continual_predictors import ContinualPredictor
 from f1_pipelines.backtest.protocols import evaluate
 from f1_pipelines.models.config import RANKER
 from f1_pipelines.models.continual.settings import UpdateConfig
@@ -26,7 +26,7 @@ def before(rows, weekend):
 
 
 def test_it_pretrains_on_earlier_seasons_and_learns_this_one_race_by_race(races):
-    predictor = Continual(QUICK, CONFIG, last_seasons=2)
+    predictor = ContinualPredictor(QUICK, CONFIG, last_seasons=2)
     predictor.fit(before(races, "2026-race-02"))
     known = predictor.known_before(2026)
     assert known.trained.seasons == (2024, 2025, 2026) and known.trained.trained_through == "2026-race-01"
@@ -44,7 +44,7 @@ def test_it_pretrains_on_earlier_seasons_and_learns_this_one_race_by_race(races)
 def test_race_after_race_costs_one_update_each(races, monkeypatch):
     calls = []
     monkeypatch.setattr(continual_predictors, "learn", lambda *given: calls.append(1) or learn(*given))
-    predictor = Continual(QUICK, CONFIG)
+    predictor = ContinualPredictor(QUICK, CONFIG)
     judged = evaluate([predictor], races, "prequential_2026")
     assert judged["weekend"].nunique() == 5 and len(calls) == 4
     assert set(judged["predictor"]) == {"champion_ewc"}
@@ -52,7 +52,7 @@ def test_race_after_race_costs_one_update_each(races, monkeypatch):
 
 def test_the_future_does_not_leak(races):
     def scores(rows):
-        predictor = Continual(QUICK, CONFIG)
+        predictor = ContinualPredictor(QUICK, CONFIG)
         predictor.fit(before(rows, "2026-race-03"))
         return predictor.scores(rows[rows["weekend"] == "2026-race-03"].reset_index(drop=True))
 
@@ -63,7 +63,7 @@ def test_the_future_does_not_leak(races):
 
 
 def test_method_none_is_the_pretrained_ranker_and_untaught_it_refuses(races):
-    predictor = Continual(UpdateConfig(method="none"), CONFIG)
+    predictor = ContinualPredictor(UpdateConfig(method="none"), CONFIG)
     race = races[races["weekend"] == "2026-race-04"].reset_index(drop=True)
     with pytest.raises(RuntimeError, match="call fit first"):
         predictor.scores(race)

@@ -5,9 +5,9 @@ import pandas as pd
 import pytest
 
 from f1_pipelines.backtest import continual_predictors
-from f1_pipelines.backtest.continual_predictors import Continual
-from f1_pipelines.backtest.pretraining_cache import OF_EVALUATIONS, Pretrainings
-from f1_pipelines.backtest.protocols import judge
+from f1_pipelines.backtest.continual_predictors import ContinualPredictor
+from f1_pipelines.backtest.pretraining_cache import FOLDER, PretrainingCache
+from f1_pipelines.backtest.protocols import evaluate_races
 from f1_pipelines.features.history import data_version
 from f1_pipelines.features.ranking import CORE_FEATURES
 from f1_pipelines.models.checkpoints import WEIGHTS, save_checkpoint, stored_checkpoints
@@ -40,8 +40,8 @@ def trainings(monkeypatch):
 
 
 def judged(races, config, folder=None):
-    stored = Pretrainings(folder) if folder else None
-    found = judge([Continual(QUICK, config, stored=stored)], races, "prequential_2026")
+    stored = PretrainingCache(folder) if folder else None
+    found = evaluate_races([ContinualPredictor(QUICK, config, stored=stored)], races, "prequential_2026")
     return found.races, found.cars
 
 
@@ -57,7 +57,7 @@ def test_the_checkpoint_of_the_same_settings_and_rows_stands_in(races, config, t
                  created_at=None, log=lambda line: None)
     assert len(trainings) == 1
     same(judged(races, config, tmp_path), fresh)
-    assert len(trainings) == 1 and not (tmp_path / OF_EVALUATIONS).exists()
+    assert len(trainings) == 1 and not (tmp_path / FOLDER).exists()
     judged(races, replace(config, seed=1), tmp_path)
     assert len(trainings) == 2, "other settings are another training"
     amended = races.copy()
@@ -70,7 +70,7 @@ def test_its_own_is_kept_apart_and_made_again_when_damaged(races, config, tmp_pa
     fresh = judged(races, config, tmp_path)
     same(judged(races, config, tmp_path), fresh)
     assert len(trainings) == 1 and stored_checkpoints(tmp_path) == []
-    [kept] = stored_checkpoints(tmp_path / OF_EVALUATIONS)
+    [kept] = stored_checkpoints(tmp_path / FOLDER)
     (kept / WEIGHTS).write_bytes(b"half of it")
     same(judged(races, config, tmp_path), fresh)
     assert len(trainings) == 2
@@ -80,4 +80,4 @@ def test_one_without_a_fisher_does_not_stand_in(races, config, tmp_path):
     taught = races[races["season"].isin(PRETRAINED_ON)]
     wanted = replace(config, seasons=PRETRAINED_ON)
     save_checkpoint(train(taught, wanted)[0], tmp_path, kind="pretrained", data_version=data_version(taught))
-    assert Pretrainings(tmp_path).find(wanted, data_version(taught)) is None
+    assert PretrainingCache(tmp_path).find(wanted, data_version(taught)) is None

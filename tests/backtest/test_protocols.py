@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 
 from f1_pipelines.backtest.predictors import GridLogit
-from f1_pipelines.backtest.protocols import POPULATIONS, PROTOCOLS, evaluate, folds, judge, summarise
+from f1_pipelines.backtest.protocols import POPULATIONS, PROTOCOLS, evaluate, evaluate_races, folds, summarise
 from f1_pipelines.evaluation.baselines import BASELINES
 from f1_pipelines.evaluation.targets import TARGETS
 
@@ -108,14 +108,14 @@ def test_a_fold_that_two_protocols_share_is_judged_once_and_is_the_same(races):
         return [*BASELINES, GridLogit(), Recorder()]
 
     known, rolling, recorder = {}, predictors(), Recorder()
-    judge(rolling, races, "rolling_2019_2025", known)
-    shared = judge([*BASELINES, GridLogit(), recorder], races, "holdout_2025", known)
+    evaluate_races(rolling, races, "rolling_2019_2025", known)
+    shared = evaluate_races([*BASELINES, GridLogit(), recorder], races, "holdout_2025", known)
     assert not recorder.trained and not recorder.scored
-    alone = judge(predictors(), races, "holdout_2025")
+    alone = evaluate_races(predictors(), races, "holdout_2025")
     pd.testing.assert_frame_equal(shared.races, alone.races, check_exact=True)
     pd.testing.assert_frame_equal(shared.cars, alone.cars, check_exact=True)
     amended = races.copy()
     amended.loc[(amended["weekend"] == "2018-australia") & (amended["driver"] == "sebastian-vettel"),
                 "grid_position"] = 9
-    judge([recorder], amended, "holdout_2025", known)
+    evaluate_races([recorder], amended, "holdout_2025", known)
     assert len(recorder.trained) == 1, "another race to learn from is another fold"

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from f1_pipelines.calibration.distributions import compare_events, free_events, measures
-from f1_pipelines.calibration.pace_forecast import FEATURES, entries, forecast, race_pace, with_form
+from f1_pipelines.calibration.pace_forecast import FEATURES, forecast_pace, qualifying_gaps, race_pace, with_form
 from f1_pipelines.calibration.replay import GIVEN, NOISE_FREE, replay
 from f1_pipelines.calibration.scores import order_scores
 from f1_pipelines.calibration.simulated_laps import simulated_laps
@@ -115,8 +115,8 @@ def forecasts(real, paces: pd.DataFrame, season: int, **form) -> pd.Series:
     starters = real.results[real.results["grid_position"].notna()][["weekend", "driver", "constructor"]].astype(object)
     qualifying = real.qualifying.astype({"weekend": object, "driver": object})
     order = sorted(real.evidence.race_order, key=real.evidence.race_order.get)
-    frame = with_form(entries(qualifying, starters, order), paces, **form)
-    guessed = frame.assign(guess=forecast(frame, season)).dropna(subset=["guess"])
+    frame = with_form(qualifying_gaps(qualifying, starters, order), paces, **form)
+    guessed = frame.assign(guess=forecast_pace(frame, season)).dropna(subset=["guess"])
     return guessed.set_index(["weekend", "driver"])["guess"]
 
 

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 import torch
 
-from f1_pipelines.engineer.data.demonstrations import Turn, expert_turns, race_keys
-from f1_pipelines.engineer.evaluation.memory_hints import some_line
+from f1_pipelines.engineer.data.demonstrations import Turn, expert_demonstrations, race_keys
+from f1_pipelines.engineer.evaluation.memory_hints import random_hint
 from f1_pipelines.engineer.inference.checkpoints import save_engineer
 from f1_pipelines.engineer.inference.engineer import Engineer
 from f1_pipelines.engineer.profiles import Architecture, GrpoSettings, Profile, SftSettings, profile_of
 from f1_pipelines.engineer.prompting.rendering import Rendering
-from f1_pipelines.engineer.scenario_sampler import Scenes
+from f1_pipelines.engineer.scenario_sampler import ScenarioSampler
 from f1_pipelines.engineer.training.sft import Example, train_sft
 from f1_pipelines.engineer.training.tiny_model import fresh_model, train_tokenizer
 from f1_pipelines.sim.environment.environment import RaceEnvironment
@@ -61,8 +61,8 @@ TOY = Architecture(hidden=32, layers=1, heads=2, kv_heads=1, head_dim=16, feed_f
 def turns() -> list[Turn]:
     """The expert's turns of six training races. They have the usual names: a toy learns little from so few others."""
     keys = race_keys("train", 12, ("dry_strategy_sprint", "tyre_cliff_management"))
-    usual = [key for key in keys if Scenes().scenario(*key) == make_scenario(*key) and not some_line(*key)]
-    return [turn for race in expert_turns(Scenes(), usual[:6]) for turn in race]
+    usual = [key for key in keys if ScenarioSampler().scenario(*key) == make_scenario(*key) and not random_hint(*key)]
+    return [turn for race in expert_demonstrations(ScenarioSampler(), usual[:6]) for turn in race]
 
 
 @pytest.fixture(scope="session")
@@ -98,4 +98,4 @@ def pupil_folder(toy_tokenizer, examples, toy_profile, tmp_path_factory) -> Path
     train_sft(model, rendering, examples, toy_profile, 0, folder / "steps")
     return save_engineer(model, rendering, folder, {
         "stage": "sft", "profile": "tiny", "parent": None, "training_seed": 0, "settings": {}, "n_turns": len(examples),
-        "scenes_version": Scenes().version, "n_parameters": 1}).path
+        "scenes_version": ScenarioSampler().version, "n_parameters": 1}).path

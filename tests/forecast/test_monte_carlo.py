@@ -5,18 +5,18 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from f1_pipelines.forecast.monte_carlo import Field, Pace, circuit_for, learn_pace, simulate
+from f1_pipelines.forecast.monte_carlo import FieldPace, RaceField, circuit_for, learn_pace, simulate
 from f1_pipelines.identity.weekends import weekend
 from f1_pipelines.sim import circuit_prior
 
 MONZA = weekend("2025-italy")
-PACE = Pace(0.35)
+PACE = FieldPace(0.35)
 
 
-def field(cars: int, start: np.ndarray | None = None, name: str = "a") -> Field:
+def field(cars: int, start: np.ndarray | None = None, name: str = "a") -> RaceField:
     scores = np.linspace(2.0, -2.0, cars) if cars > 1 else np.zeros(1)
-    return Field(name, scores, np.arange(1.0, cars + 1) if start is None else start,
-                 tuple(f"team-{n // 2}" for n in range(cars)), tuple(f"driver-{n:02d}" for n in range(cars)))
+    return RaceField(name, scores, np.arange(1.0, cars + 1) if start is None else start,
+                     tuple(f"team-{n // 2}" for n in range(cars)), tuple(f"driver-{n:02d}" for n in range(cars)))
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +42,7 @@ def test_the_higher_score_and_the_better_grid_finish_further_ahead(circuit):
     assert behind[0] < behind[4] < behind[9]
     reverse = simulate(field(10, np.arange(10.0, 0.0, -1.0)), MONZA, circuit, PACE, races=200).mean(axis=0)
     assert reverse[0] > behind[0]
-    even = simulate(field(10), MONZA, circuit, Pace(0.0), races=200).mean(axis=0)
+    even = simulate(field(10), MONZA, circuit, FieldPace(0.0), races=200).mean(axis=0)
     assert behind[0] < even[0]
 
 

@@ -6,10 +6,10 @@ import torch
 
 from f1_pipelines.models.batch import to_batch
 from f1_pipelines.models.config import F1NET, RANKER
-from f1_pipelines.models.f1net import drop_to_rookie
+from f1_pipelines.models.f1net import drop_to_unknown
 from f1_pipelines.models.ranker import in_race
 from f1_pipelines.models.trained import TrainedRanker, fresh_model
-from f1_pipelines.models.vocabulary import ROOKIE, Vocabulary
+from f1_pipelines.models.vocabulary import UNKNOWN, Vocabulary
 
 
 @pytest.fixture(params=[RANKER, F1NET], ids=lambda config: config.model)
@@ -108,7 +108,7 @@ def test_batches_lay_races_out_by_time_and_driver_and_know_the_way_back(seasons)
     assert batch.entered.sum(dim=1).tolist() == list(seasons.groupby("weekend").size())
     np.testing.assert_array_equal(batch.rows(batch.order), shuffled["official_order"].astype("float64"))
     np.testing.assert_array_equal(batch.rows(batch.driver), Vocabulary.of(seasons["driver"]).rows(shuffled["driver"]))
-    assert (batch.constructor == ROOKIE).all()
+    assert (batch.constructor == UNKNOWN).all()
     assert batch.known.sum().item() == shuffled["grid_position"].notna().sum()
 
 
@@ -125,6 +125,6 @@ def test_a_driver_entered_twice_and_a_frame_without_features_are_refused(race):
 
 def test_one_id_in_ten_is_dropped_to_the_rookie_row():
     rows = torch.ones(100, 100, dtype=torch.long)
-    dropped = drop_to_rookie(rows, 0.1, torch.Generator().manual_seed(0))
-    assert (dropped == ROOKIE).float().mean().item() == pytest.approx(0.1, abs=0.02)
-    assert (drop_to_rookie(rows, 0.0, torch.Generator()) == rows).all()
+    dropped = drop_to_unknown(rows, 0.1, torch.Generator().manual_seed(0))
+    assert (dropped == UNKNOWN).float().mean().item() == pytest.approx(0.1, abs=0.02)
+    assert (drop_to_unknown(rows, 0.0, torch.Generator()) == rows).all()

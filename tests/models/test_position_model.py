@@ -6,11 +6,11 @@ import pandas as pd
 import pytest
 
 from f1_pipelines.backtest.predictors import GridLogit, draw
-from f1_pipelines.evaluation.probabilities import chances
+from f1_pipelines.evaluation.probabilities import position_probabilities
 from f1_pipelines.evaluation.targets import with_targets
 from f1_pipelines.features.ranking import as_known_at
 from f1_pipelines.models.plackett_luce import HEADS, fit_heads, fit_stops, sample_places
-from f1_pipelines.models.position_model import GRID_INPUTS, fit_places, race_inputs
+from f1_pipelines.models.position_model import GRID_INPUTS, fit_position_model, race_inputs
 from f1_pipelines.tables.features import STAGES
 
 
@@ -50,7 +50,7 @@ def test_a_field_of_any_size_is_drawn_as_permutations_whose_chances_add_up(cars)
     rng = np.random.default_rng(cars)
     places = sample_places(rng.normal(size=(cars, 4)), rng.random(cars), 300, np.random.default_rng(0))
     assert (np.sort(places, axis=1) == np.arange(1, cars + 1)).all()
-    told = chances(places, pd.Series([f"team-{car // 2}" for car in range(cars)]))
+    told = position_probabilities(places, pd.Series([f"team-{car // 2}" for car in range(cars)]))
     assert told["p_win"].sum() == pytest.approx(1)
     assert told["p_podium"].sum() == pytest.approx(min(cars, 3))
     assert told["p_points"].sum() == pytest.approx(min(cars, 10))
@@ -84,11 +84,11 @@ def test_who_stops_is_behind_all_that_go_on_and_no_car_is_surer_of_points_than_o
 def test_team_mates_are_those_of_this_race():
     places = np.array([[1, 2, 3, 4, 5, 6], [2, 1, 6, 5, 4, 3]])
     teams = pd.Series(["a", "a", "b", "c", "c", "c"], index=list("uvwxyz"))
-    told = chances(places, teams)["p_beats_teammate"]
+    told = position_probabilities(places, teams)["p_beats_teammate"]
     assert told[["u", "v"]].tolist() == [0.5, 0.5]
     assert np.isnan(told["w"]), "alone in its team"
     assert told[["x", "y", "z"]].tolist() == [0.5, 0.0, 0.5], "of three the chance to be the first of them"
-    assert np.isnan(chances(places, pd.Series([None] * 6))["p_beats_teammate"]).all()
+    assert np.isnan(position_probabilities(places, pd.Series([None] * 6))["p_beats_teammate"]).all()
 
 
 def test_the_fit_finds_the_weights_that_drew_the_races_and_no_better_ones_are_near():
@@ -132,7 +132,7 @@ def places(grid_season):
     known = {stage: as_known_at(grid_season, stage) for stage in STAGES}
     scores = {stage: -rows["driver_finish_form"].astype("float64").fillna(0.5).to_numpy()
               for stage, rows in known.items()}
-    return fit_places(known, scores)
+    return fit_position_model(known, scores)
 
 
 @pytest.mark.parametrize("stage", STAGES[:3])
@@ -178,7 +178,7 @@ def test_equal_cars_have_equal_inputs_and_unknown_is_the_middle(grid_season):
 
 def test_a_stage_that_was_not_fitted_is_refused(grid_season):
     rows = as_known_at(grid_season, "entry")
-    only_grid = fit_places({"grid": grid_season}, {"grid": np.zeros(len(grid_season))}, GRID_INPUTS)
+    only_grid = fit_position_model({"grid": grid_season}, {"grid": np.zeros(len(grid_season))}, GRID_INPUTS)
     with pytest.raises(ValueError, match="fitted for grid, not for entry"):
         only_grid.of(rows[rows["weekend"] == "2024-monaco"], np.zeros(20))
 

@@ -6,13 +6,13 @@ import pytest
 from f1_pipelines.plots.panels import TYRES
 from f1_pipelines.serve.live_race import LiveRace
 from f1_pipelines.serve.pages import charts
-from f1_pipelines.serve.race_factory import RaceAsked, begin_race
+from f1_pipelines.serve.race_factory import RaceRequest, begin_race
 
 
 @pytest.fixture(scope="module")
 def race() -> LiveRace:
     """A sprint with a safety car, to its flag."""
-    live = begin_race(RaceAsked(family="late_safety_car", seed=3), "checklist")
+    live = begin_race(RaceRequest(family="late_safety_car", seed=3), "checklist")
     while not live.over:
         live.lap()
     assert {lap.status for lap in live.laps} >= {"green", "sc"}

@@ -9,9 +9,9 @@ from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
 from f1_pipelines.serve.errors import FAULT
-from f1_pipelines.serve.middleware import SECURITY, Guard
+from f1_pipelines.serve.middleware import SECURITY, RequestLimits
 from f1_pipelines.serve.openenv.environment import F1Environment
-from f1_pipelines.serve.rate_limit import MOST_ADDRESSES, Bucket, Buckets
+from f1_pipelines.serve.rate_limit import MOST_ADDRESSES, RateLimiter, TokenBucket
 from f1_pipelines.serve.settings import ServeSettings
 
 ELSEWHERE = {"Origin": "https://elsewhere.example"}
@@ -57,14 +57,14 @@ def test_too_many_requests(serve):
 
 
 def test_a_bucket_fills_again():
-    bucket = Bucket(per_s=2.0, burst=2.0, now_s=0.0)
+    bucket = TokenBucket(per_s=2.0, burst=2.0, now_s=0.0)
     assert [bucket.take(0.0) for _ in range(3)] == [0.0, 0.0, 0.5]
     assert bucket.take(0.5) == 0.0 and bucket.take(0.5) == 0.5
     assert [bucket.take(100.0) for _ in range(3)] == [0.0, 0.0, 0.5]
 
 
 def test_addresses_have_a_bucket_each_and_not_without_end():
-    buckets = Buckets(per_s=1.0, burst=1.0, clock=lambda: 0.0)
+    buckets = RateLimiter(per_s=1.0, burst=1.0, clock=lambda: 0.0)
     assert [buckets.take(who) for who in ("a", "b", "a")] == [0.0, 0.0, 1.0]
     for k in range(MOST_ADDRESSES):
         buckets.take(str(k))
@@ -87,6 +87,6 @@ def test_what_others_say_of_a_fault_is_withheld():
     async def page(scope, receive, send):
         await HTMLResponse("OSError: can't read /secret/path", 500)(scope, receive, send)
 
-    answer = TestClient(Guard(page, ServeSettings())).get("/")
+    answer = TestClient(RequestLimits(page, ServeSettings())).get("/")
     assert answer.status_code == 500 and answer.json() == {"detail": FAULT}
     assert {name: answer.headers.get(name) for name in SECURITY} == SECURITY

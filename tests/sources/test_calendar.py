@@ -6,7 +6,14 @@ import pandas as pd
 import pytest
 
 from f1_pipelines.identity.weekends import add_refreshed, known_weekends, season_weekends, weekend, weekend_of_round
-from f1_pipelines.sources.calendar import calendar_rows, moved_starts, news, overlay, to_weekends, with_states
+from f1_pipelines.sources.calendar import (
+    calendar_rows,
+    calendar_updates,
+    moved_starts,
+    overlay,
+    to_weekends,
+    with_states,
+)
 
 NOW = datetime(2026, 4, 12, 18, 0, tzinfo=UTC)
 
@@ -74,7 +81,7 @@ def test_a_weekend_that_only_the_source_knows_is_added_and_becomes_known(known, 
         race_start=pd.Timestamp("2026-12-13T13:00Z"))
     merged = overlay(known, rwanda, NOW)
     file = tmp_path / "calendar.csv"
-    add_refreshed(file, news(known_weekends(), merged, NOW))
+    add_refreshed(file, calendar_updates(known_weekends(), merged, NOW))
     assert [w.key for w in known_weekends(file)][-1] == "2026-rwanda"
     assert len(known_weekends(file)) == len(known_weekends()) + 1
 
@@ -85,12 +92,12 @@ def test_a_session_to_come_that_moved_is_news_and_a_race_that_is_over_stays_as_i
     earlier = known["race_start"].mask(known["weekend"] == miami, pd.Timestamp("2026-05-03T14:00Z"))
     told = known.assign(race_start=earlier, qualifying_start=known["qualifying_start"] + timedelta(hours=1))
     on_the_day = datetime(2026, 5, 3, 12, tzinfo=UTC)
-    add_refreshed(file, news(known_weekends(), overlay(known, told, NOW), on_the_day))
+    add_refreshed(file, calendar_updates(known_weekends(), overlay(known, told, NOW), on_the_day))
     assert weekend(miami, file).race_start == datetime(2026, 5, 3, 14, tzinfo=UTC)
     assert weekend("2026-monaco", file).sessions["qualifying"] - weekend("2026-monaco").sessions["qualifying"] == \
         timedelta(hours=1)
     assert weekend("2026-australia", file) == weekend("2026-australia")
-    assert news(known_weekends(file), overlay(known, told, NOW), on_the_day) == []
+    assert calendar_updates(known_weekends(file), overlay(known, told, NOW), on_the_day) == []
 
 
 def test_a_number_that_went_to_another_weekend_is_there_once(known, tmp_path):
@@ -100,7 +107,7 @@ def test_a_number_that_went_to_another_weekend_is_there_once(known, tmp_path):
     renumbered = known[known["round"] > 6].assign(round=known["round"] - 1)
     merged = overlay(known, renumbered, NOW)
     assert not merged.dropna(subset="round").duplicated(["season", "round"]).any()
-    add_refreshed(file, news(known_weekends(file), merged, NOW))
+    add_refreshed(file, calendar_updates(known_weekends(file), merged, NOW))
     assert weekend_of_round(2026, 6, file).key == "2026-barcelona-catalunya"
     assert weekend("2026-monaco", file).round is None
 
@@ -113,7 +120,7 @@ def test_a_weekend_that_the_source_cancels_gives_its_number_away(known, tmp_path
     merged = overlay(known, told.assign(state=told["state"].mask(bahrain, "cancelled")), NOW)
     rounds = merged.set_index("weekend")["round"]
     assert pd.isna(rounds["2026-bahrain"]) and rounds["2026-singapore"] == 16
-    add_refreshed(tmp_path / "f1.calendar.csv", news(known_weekends(), merged, NOW))
+    add_refreshed(tmp_path / "f1.calendar.csv", calendar_updates(known_weekends(), merged, NOW))
     assert weekend("2026-bahrain", tmp_path / "f1.calendar.csv").planned == "cancelled"
 
 

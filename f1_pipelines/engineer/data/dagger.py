@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from f1_pipelines.engineer.data.demonstrations import Turn, calmed, expert_beside, race_keys
-from f1_pipelines.engineer.progress import Listener
-from f1_pipelines.engineer.rollout import play_together
-from f1_pipelines.engineer.scenario_sampler import Scenes
+from f1_pipelines.engineer.data.demonstrations import Turn, race_keys, relabel_with_expert, without_needless_call
+from f1_pipelines.engineer.progress import Reporter
+from f1_pipelines.engineer.rollout import batched_rollout
+from f1_pipelines.engineer.scenario_sampler import ScenarioSampler
 
 if TYPE_CHECKING:
     from f1_pipelines.engineer.inference.engineer import Engineer
@@ -25,15 +25,15 @@ FIRST_RACE = 5_000  # training seeds from here on, a thousand a round: not those
 
 
 @dataclass(frozen=True)
-class Round:
+class DaggerRound:
     """What came of a round: the turns, labelled by the expert, and what the pupil scored in each race."""
 
     turns: list[Turn]
     scores: list[float]
 
 
-def driven_round(engineer: Engineer, scenes: Scenes, races: int, number: int, work: Path,
-                 listener: Listener) -> Round:
+def dagger_round(engineer: Engineer, scenes: ScenarioSampler, races: int, number: int, work: Path,
+                 listener: Reporter) -> DaggerRound:
     """Races that the engineer drives and the expert comments; kept in the work folder for a run that resumes.
 
     Args:
@@ -46,11 +46,12 @@ def driven_round(engineer: Engineer, scenes: Scenes, races: int, number: int, wo
     """
     path, scored = work / f"round-{number}.jsonl", work / f"round-{number}.scores.json"
     if path.is_file():
-        return Round(read_turns(path), json.loads(scored.read_text()))
+        return DaggerRound(read_demonstrations(path), json.loads(scored.read_text()))
     keys = race_keys("train", races, start=FIRST_RACE + 1_000 * number)
-    driven = play_together([scenes.scenario(*key) for key in keys], engineer.commands)
+    driven = batched_rollout([scenes.scenario(*key) for key in keys], engineer.commands)
     outputs = {key: race.outputs for key, race in zip(keys, driven, strict=True)}
-    turns = [calmed(turn) for few in expert_beside(scenes, outputs, os.cpu_count() or 1) for turn in few]
+    turns = [without_needless_call(turn) for few in relabel_with_expert(scenes, outputs, os.cpu_count() or 1)
+             for turn in few]
     said = [output for race in driven for output in race.outputs]
     agree = np.mean([turn.completion == output for turn, output in zip(turns, said, strict=True)])
     scores = [race.info["score"] for race in driven]
@@ -60,9 +61,9 @@ def driven_round(engineer: Engineer, scenes: Scenes, races: int, number: int, wo
     growing = path.with_suffix(".growing")
     growing.write_text("\n".join(json.dumps(asdict(turn)) for turn in turns))
     growing.rename(path)
-    return Round(turns, scores)
+    return DaggerRound(turns, scores)
 
 
-def read_turns(path: Path) -> list[Turn]:
+def read_demonstrations(path: Path) -> list[Turn]:
     """The turns of a round."""
     return [Turn(**json.loads(line)) for line in path.read_text().splitlines()]

@@ -1,11 +1,11 @@
-"""What the expert does, lap by lap, as examples to learn from: `expert_turns(scenes, races)`.
+"""What the expert does, lap by lap, as examples to learn from: `expert_demonstrations(scenes, races)`.
 
 Notable choices:
-- Some laps are driven otherwise than he says (`ODD`): a pupil gets into places that a master never sees, and must know
-  what to do there. The label is the expert's all the same, who goes on from what really happened.
-- A change of driving that gains less than `CALM_S` is left out (`calmed`): the expert goes by sampled futures, and what
-  is a matter of chance between two calls can't be learnt, only guessed. He scores .89 that way, .90 as he is.
-- A lap in which nothing is done is the commonest and says least: `balanced` keeps a share of them.
+- `PERTURBATION_RATE` of the laps use a non-expert command, to cover states that the expert avoids. Their label is
+  still the expert's command; the expert continues from what happened.
+- A driving command that gains less than `MINIMUM_GAIN_S` becomes STAY_OUT (`without_needless_call`): the expert's
+  values are sampled, so smaller differences are noise. Its score is .89 that way, .90 without.
+- A lap in which nothing is done is the commonest and says least: `with_fewer_stay_outs` keeps a share of them.
 """
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
-from f1_pipelines.engineer.evaluation.memory_hints import some_line
+from f1_pipelines.engineer.evaluation.memory_hints import random_hint
 from f1_pipelines.engineer.rollout import with_hint
-from f1_pipelines.engineer.scenario_sampler import Scenes
-from f1_pipelines.engineer.workers import spread
+from f1_pipelines.engineer.scenario_sampler import ScenarioSampler
+from f1_pipelines.engineer.workers import map_races
 from f1_pipelines.sim.environment.commands import STAY, Command, parse
 from f1_pipelines.sim.environment.environment import RaceEnvironment
 from f1_pipelines.sim.environment.observation import Observation
@@ -31,11 +31,11 @@ from f1_pipelines.sim.policies.scripted import Random
 from f1_pipelines.sim.scenarios import FAMILIES, UNSEEN_FAMILY, Scenario, seeds_of
 from f1_pipelines.sim.scenarios.rng import digest
 
-TRAINED = tuple(name for name in FAMILIES if name != UNSEEN_FAMILY)
-ODD = 0.12  # share of laps driven otherwise than the expert says
+TRAINED_FAMILIES = tuple(name for name in FAMILIES if name != UNSEEN_FAMILY)
+PERTURBATION_RATE = 0.12  # share of laps driven otherwise than the expert says
 STAY_SHARE = 0.5  # of the turns at most; with less a pupil meddles
 FUTURES = 32  # that the expert samples each lap: 96 score .89, these .88, in less than half the time
-CALM_S = 1.5  # a change of driving has to gain so much over staying out
+MINIMUM_GAIN_S = 1.5  # a change of driving has to gain so much over staying out
 DRIVING = ("SET_MODE", "MANAGE_TYRE_TEMP", "ATTACK_AHEAD", "DEFEND_POSITION")
 RaceKey = tuple[str, int]  # family, seed
 
@@ -60,14 +60,14 @@ class Turn:
     reason: str
 
 
-def race_keys(split: str, count: int, families: Sequence[str] = TRAINED, start: int = 0) -> list[RaceKey]:
+def race_keys(split: str, count: int, families: Sequence[str] = TRAINED_FAMILIES, start: int = 0) -> list[RaceKey]:
     """The first `count` seeds of the split in each family, families taking turns."""
     by_family = {family: seeds_of(family, split, count, start) for family in families}
     return [(family, by_family[family][k]) for k in range(count) for family in families]
 
 
-def expert_turns(scenes: Scenes, races: Sequence[RaceKey], workers: int = 1, odd: float = ODD,
-                 futures: int = FUTURES) -> Iterator[list[Turn]]:
+def expert_demonstrations(scenes: ScenarioSampler, races: Sequence[RaceKey], workers: int = 1,
+                          odd: float = PERTURBATION_RATE, futures: int = FUTURES) -> Iterator[list[Turn]]:
     """The turns of each race, in order.
 
     Args:
@@ -77,10 +77,11 @@ def expert_turns(scenes: Scenes, races: Sequence[RaceKey], workers: int = 1, odd
         odd: Share of laps that are driven otherwise.
         futures: That he samples each lap.
     """
-    yield from spread(partial(_turns_of_race, scenes=scenes, odd=odd, futures=futures), races, workers)
+    yield from map_races(partial(_turns_of_race, scenes=scenes, odd=odd, futures=futures), races, workers)
 
 
-def expert_beside(scenes: Scenes, driven: Mapping[RaceKey, Sequence[str]], workers: int = 1) -> Iterator[list[Turn]]:
+def relabel_with_expert(scenes: ScenarioSampler, driven: Mapping[RaceKey, Sequence[str]],
+                        workers: int = 1) -> Iterator[list[Turn]]:
     """What the expert would have called in each lap of races that a pupil drove, in order (DAgger, Ross et al. 2011).
 
     Args:
@@ -88,10 +89,10 @@ def expert_beside(scenes: Scenes, driven: Mapping[RaceKey, Sequence[str]], worke
         driven: The pupil's calls by race, as they were put out.
         workers: Processes.
     """
-    yield from spread(partial(_turns_beside, scenes=scenes), list(driven.items()), workers)
+    yield from map_races(partial(_turns_beside, scenes=scenes), list(driven.items()), workers)
 
 
-def calmed(turn: Turn, least_s: float = CALM_S) -> Turn:
+def without_needless_call(turn: Turn, least_s: float = MINIMUM_GAIN_S) -> Turn:
     """The turn, or STAY_OUT where a change of driving gains hardly anything."""
     stay, own = turn.values_s.get(str(STAY)), turn.values_s.get(turn.completion)
     if turn.completion.split()[0] not in DRIVING or stay is None or own is None or own - stay >= least_s:
@@ -99,7 +100,7 @@ def calmed(turn: Turn, least_s: float = CALM_S) -> Turn:
     return replace(turn, completion=str(STAY), expert_value=stay)
 
 
-def balanced(turns: Sequence[Turn], seed: int = 0, stay_share: float = STAY_SHARE) -> list[Turn]:
+def with_fewer_stay_outs(turns: Sequence[Turn], seed: int = 0, stay_share: float = STAY_SHARE) -> list[Turn]:
     """The turns with so many STAY_OUT left out that they make up `stay_share` at most; the order stays."""
     idle = np.array([turn.completion == str(STAY) for turn in turns], dtype=bool)
     keep = min(int(idle.sum()), int(stay_share / (1.0 - stay_share) * (~idle).sum()))
@@ -107,7 +108,7 @@ def balanced(turns: Sequence[Turn], seed: int = 0, stay_share: float = STAY_SHAR
     return [turn for k, turn in enumerate(turns) if k not in dropped]
 
 
-def as_rows(turns: Iterable[Turn]) -> pd.DataFrame:
+def turn_rows(turns: Iterable[Turn]) -> pd.DataFrame:
     """Rows of `strategy.sft_turns`, less what belongs to the dataset as a whole."""
     return pd.DataFrame([{
         "turn": f"{turn.family}/{turn.seed}/{turn.lap}", "family": turn.family, "seed": turn.seed, "split": turn.split,
@@ -117,7 +118,7 @@ def as_rows(turns: Iterable[Turn]) -> pd.DataFrame:
     } for turn in turns])
 
 
-def _turns_beside(race: tuple[RaceKey, Sequence[str]], scenes: Scenes) -> list[Turn]:
+def _turns_beside(race: tuple[RaceKey, Sequence[str]], scenes: ScenarioSampler) -> list[Turn]:
     key, outputs = race
     scenario = scenes.scenario(*key)
     environment, expert = RaceEnvironment(), _expert(scenario, FUTURES)
@@ -133,7 +134,7 @@ def _turns_beside(race: tuple[RaceKey, Sequence[str]], scenes: Scenes) -> list[T
     return turns
 
 
-def _turns_of_race(key: RaceKey, scenes: Scenes, odd: float, futures: int) -> list[Turn]:
+def _turns_of_race(key: RaceKey, scenes: ScenarioSampler, odd: float, futures: int) -> list[Turn]:
     scenario = scenes.scenario(*key)
     environment, expert, other = RaceEnvironment(), _expert(scenario, futures), Random()
     rng = np.random.default_rng(digest("odd", *key))
@@ -173,6 +174,6 @@ def _odd_command(seen: Observation, decision: Decision, other: Random, rng: np.r
 def _turn(seen: Observation, decision: Decision, seed: int, split: str) -> Turn:
     values = {name: -cost for name, cost in decision.costs_s.items()}
     value = values.get(str(decision.command), values.get(str(STAY)))
-    prompt = with_hint(seen.text, some_line(seen.family, seed)) if split == "train" else seen.text
+    prompt = with_hint(seen.text, random_hint(seen.family, seed)) if split == "train" else seen.text
     return Turn(seen.family, seed, split, seen.circuit, seen.lap, prompt, str(decision.command), value, values,
                 decision.reason)

@@ -19,8 +19,8 @@ import pandas as pd
 from f1_pipelines.engineer.inference.checkpoints import CheckpointError, finite_weights, read_checkpoint
 from f1_pipelines.evaluation.bootstrap import mean_interval
 
-PARSE_FAILURES = 0.005  # share of a trained engineer's outputs at most
-FEWEST_RACES = 6
+MAX_PARSE_FAILURES = 0.005  # share of a trained engineer's outputs at most
+MIN_RACES = 6
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,8 @@ class Verdict:
     examined: bool = True
 
 
-def judge(engineer: Mapping[str, Any], episodes: pd.DataFrame, curve: pd.DataFrame, folder: Path) -> Verdict:
+def acceptance_verdict(engineer: Mapping[str, Any], episodes: pd.DataFrame, curve: pd.DataFrame,
+                       folder: Path) -> Verdict:
     """Judge an engineer by its own races.
 
     Args:
@@ -51,8 +52,8 @@ def judge(engineer: Mapping[str, Any], episodes: pd.DataFrame, curve: pd.DataFra
     if not finite_weights(stored.path):
         return Verdict(False, "its weights are not finite")
     own = episodes[(episodes["checkpoint"] == checkpoint) & (episodes["policy"] == stage)]
-    if len(own) < FEWEST_RACES:
-        return Verdict(False, f"it has driven {len(own)} races of the examination (needs {FEWEST_RACES}); materialize "
+    if len(own) < MIN_RACES:
+        return Verdict(False, f"it has driven {len(own)} races of the examination (needs {MIN_RACES}); materialize "
                        "strategy_evaluation", examined=False)
     score = own["score"].to_numpy("float64", na_value=np.nan)
     if not np.isfinite(score).all():
@@ -63,8 +64,8 @@ def judge(engineer: Mapping[str, Any], episodes: pd.DataFrame, curve: pd.DataFra
     if stage == "untrained":
         return Verdict(True, f"{summary}: the baseline")
     unparsed = float(own["parse_failures"].sum() / own["laps_called"].sum())
-    if unparsed > PARSE_FAILURES:
-        return Verdict(False, f"{unparsed:.1%} of its outputs are no commands (at most {PARSE_FAILURES:.1%})")
+    if unparsed > MAX_PARSE_FAILURES:
+        return Verdict(False, f"{unparsed:.1%} of its outputs are no commands (at most {MAX_PARSE_FAILURES:.1%})")
     if worse := _worse_than(own, episodes[episodes["checkpoint"] == engineer["parent"]]):
         return Verdict(False, worse)
     if not _better_by_selection(curve):

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from f1_pipelines.engineer.data.demonstrations import RaceKey, race_keys
-from f1_pipelines.engineer.evaluation.postmortems import postmortem, replayed
+from f1_pipelines.engineer.evaluation.postmortems import postmortem, replay_rollout
 from f1_pipelines.engineer.evaluation.regret import regret_of
-from f1_pipelines.engineer.rollout import play_together
-from f1_pipelines.engineer.scenario_sampler import Scenes
-from f1_pipelines.engineer.workers import spread
+from f1_pipelines.engineer.rollout import batched_rollout
+from f1_pipelines.engineer.scenario_sampler import ScenarioSampler
+from f1_pipelines.engineer.workers import map_races
 from f1_pipelines.sim.environment.commands import Command, parse
 from f1_pipelines.sim.environment.environment import RaceEnvironment
 from f1_pipelines.sim.environment.observation import Observation
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 SCRIPTED = ("random", "stay_out", "done", "keyword_radio", "inspect_all", "blind_list", "fixed_stop", "checklist",
             "expert", "oracle")
-TOGETHER = 64  # races in lockstep at most
+BATCH_RACES = 64  # races in lockstep at most
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class Sitting:
+class RaceCalls:
     """One policy's calls in one race, as they were put out."""
 
     policy: str
@@ -56,7 +56,7 @@ class Sitting:
 
 
 @dataclass(frozen=True)
-class Result:
+class EpisodeResult:
     """Rows of one race for `strategy.episodes`, `decisions` and `postmortems`, less versions and time."""
 
     episode: dict[str, Any]
@@ -64,7 +64,7 @@ class Result:
     postmortem: dict[str, Any] | None  # where there is a regret
 
 
-def held_out(count: int, unseen_circuits: int = 0, skip: int = 0) -> list[RaceKey]:
+def held_out_races(count: int, unseen_circuits: int = 0, skip: int = 0) -> list[RaceKey]:
     """The races of an examination.
 
     Args:
@@ -77,17 +77,18 @@ def held_out(count: int, unseen_circuits: int = 0, skip: int = 0) -> list[RaceKe
     return keys + race_keys("unseen_circuit", skip + unseen_circuits)[skip * (len(FAMILIES) - 1):]
 
 
-def sit(engineer: Engineer, scenes: Scenes, keys: Sequence[RaceKey], policy: str, checkpoint: str | None,
-        variant: str = "plain", hints: Mapping[RaceKey, str] | None = None) -> dict[RaceKey, Sitting]:
+def run_episodes(engineer: Engineer, scenes: ScenarioSampler, keys: Sequence[RaceKey], policy: str,
+                 checkpoint: str | None,
+                 variant: str = "plain", hints: Mapping[RaceKey, str] | None = None) -> dict[RaceKey, RaceCalls]:
     """An engineer's calls in each race, greedy, all races in lockstep."""
     scenarios = [scenes.scenario(*key, renamed=variant == "renamed") for key in keys]
-    races = play_together(scenarios, engineer.commands, [(hints or {}).get(key, "") for key in keys])
-    return {key: Sitting(policy, variant, tuple(race.outputs), checkpoint)
+    races = batched_rollout(scenarios, engineer.commands, [(hints or {}).get(key, "") for key in keys])
+    return {key: RaceCalls(policy, variant, tuple(race.outputs), checkpoint)
             for key, race in zip(keys, races, strict=True)}
 
 
-def sitting_results(scenes: Scenes, key: RaceKey, sittings: Sequence[Sitting],
-                    oracle: Sequence[str] = ()) -> list[Result]:
+def episode_results(scenes: ScenarioSampler, key: RaceKey, sittings: Sequence[RaceCalls],
+                    oracle: Sequence[str] = ()) -> list[EpisodeResult]:
     """What came of each sitting in a race. Without the oracle's calls he is asked; renamed races have no regret."""
     scenario = scenes.scenario(*key)
     best = [parse(text) for text in oracle] or best_commands(scenario)
@@ -95,8 +96,8 @@ def sitting_results(scenes: Scenes, key: RaceKey, sittings: Sequence[Sitting],
             else _result(scenario, sitting, best) for sitting in sittings]
 
 
-def scripted_races(scenes: Scenes, keys: Sequence[RaceKey], scripted: Sequence[str] = SCRIPTED,
-                   workers: int = 1) -> Iterator[list[Result]]:
+def scripted_results(scenes: ScenarioSampler, keys: Sequence[RaceKey], scripted: Sequence[str] = SCRIPTED,
+                     workers: int = 1) -> Iterator[list[EpisodeResult]]:
     """Results of the policies that do not learn, a list for each race.
 
     Args:
@@ -105,12 +106,12 @@ def scripted_races(scenes: Scenes, keys: Sequence[RaceKey], scripted: Sequence[s
         scripted: Who plays.
         workers: Processes.
     """
-    yield from spread(partial(_scripted_results, scenes=scenes, scripted=tuple(scripted)), keys, workers)
+    yield from map_races(partial(_scripted_race, scenes=scenes, scripted=tuple(scripted)), keys, workers)
 
 
-def engineer_races(scenes: Scenes, candidates: Sequence[Candidate], keys: Sequence[RaceKey],
-                   oracle: Mapping[RaceKey, Sequence[str]], hints: Mapping[RaceKey, str] | None = None,
-                   workers: int = 1, device: str = "cpu", bf16: bool = False) -> Iterator[list[Result]]:
+def engineer_results(scenes: ScenarioSampler, candidates: Sequence[Candidate], keys: Sequence[RaceKey],
+                     oracle: Mapping[RaceKey, Sequence[str]], hints: Mapping[RaceKey, str] | None = None,
+                     workers: int = 1, device: str = "cpu", bf16: bool = False) -> Iterator[list[EpisodeResult]]:
     """Results of engineers, a list for each race.
 
     Args:
@@ -122,15 +123,15 @@ def engineer_races(scenes: Scenes, candidates: Sequence[Candidate], keys: Sequen
         workers: Processes; each loads the engineers.
         device, bf16: Where and in which precision they compute.
     """
-    count = min(max(-(-len(keys) // TOGETHER), workers), len(keys))
+    count = min(max(-(-len(keys) // BATCH_RACES), workers), len(keys))
     jobs = [[(key, tuple(oracle.get(key, ())), (hints or {}).get(key, "")) for key in keys[at::count]]
             for at in range(count)]
-    told = partial(_engineer_results, scenes=scenes, candidates=tuple(candidates), device=device, bf16=bf16)
-    for few in spread(told, jobs, workers, at_once=1):
+    told = partial(_engineer_batch, scenes=scenes, candidates=tuple(candidates), device=device, bf16=bf16)
+    for few in map_races(told, jobs, workers, at_once=1):
         yield from few
 
 
-def played_again(scenario: Scenario, policy: str, outputs: Sequence[str]) -> Played:
+def replay_calls(scenario: Scenario, policy: str, outputs: Sequence[str]) -> Played:
     """The race that these calls make, with all that a picture needs."""
     class Calls:
         """What was called, call by call."""
@@ -144,19 +145,19 @@ def played_again(scenario: Scenario, policy: str, outputs: Sequence[str]) -> Pla
     return played(scenario, Calls(), policy)
 
 
-def _scripted_results(key: RaceKey, scenes: Scenes, scripted: Sequence[str]) -> list[Result]:
+def _scripted_race(key: RaceKey, scenes: ScenarioSampler, scripted: Sequence[str]) -> list[EpisodeResult]:
     scenario = scenes.scenario(*key)
     best = best_commands(scenario)
-    return [_result(scenario, Sitting(name, "plain", tuple(map(str, best))) if name == "oracle"
-                      else _scripted(scenario, name), best) for name in scripted]
+    return [_result(scenario, RaceCalls(name, "plain", tuple(map(str, best))) if name == "oracle"
+                      else _scripted_calls(scenario, name), best) for name in scripted]
 
 
-def _engineer_results(job: Sequence[tuple[RaceKey, Sequence[str], str]], scenes: Scenes,
-                      candidates: Sequence[Candidate], device: str, bf16: bool) -> list[list[Result]]:
+def _engineer_batch(job: Sequence[tuple[RaceKey, Sequence[str], str]], scenes: ScenarioSampler,
+                    candidates: Sequence[Candidate], device: str, bf16: bool) -> list[list[EpisodeResult]]:
     keys, hints = [key for key, *_ in job], {key: hint for key, _, hint in job}
-    sat = [sit(_loaded(one.path, device, bf16), scenes, keys, one.policy, one.checkpoint, one.variant,
-               hints if one.variant == "hints" else None) for one in candidates]
-    return [sitting_results(scenes, key, [sittings[key] for sittings in sat], oracle) for key, oracle, _ in job]
+    sat = [run_episodes(_loaded(one.path, device, bf16), scenes, keys, one.policy, one.checkpoint, one.variant,
+                        hints if one.variant == "hints" else None) for one in candidates]
+    return [episode_results(scenes, key, [sittings[key] for sittings in sat], oracle) for key, oracle, _ in job]
 
 
 @lru_cache(maxsize=4)
@@ -170,7 +171,7 @@ def _loaded(path: Path, device: str, bf16: bool) -> Engineer:
     return load_engineer(path, device, bf16)
 
 
-def _scripted(scenario: Scenario, name: str) -> Sitting:
+def _scripted_calls(scenario: Scenario, name: str) -> RaceCalls:
     environment, player, outputs = RaceEnvironment(), policy_for(name, scenario), []
     seen, over = environment.begin(scenario), False
     player.begin(seen)
@@ -178,12 +179,12 @@ def _scripted(scenario: Scenario, name: str) -> Sitting:
         outputs.append(str(player.decide(seen).command))
         step = environment.step(outputs[-1])
         seen, over = step.observation, step.done
-    return Sitting(name, "plain", tuple(outputs))
+    return RaceCalls(name, "plain", tuple(outputs))
 
 
-def _result(scenario: Scenario, sitting: Sitting, best: Sequence[Command] | None) -> Result:
+def _result(scenario: Scenario, sitting: RaceCalls, best: Sequence[Command] | None) -> EpisodeResult:
     """The rows of a race driven by these calls. `best` are the oracle's, None for no regret."""
-    race = replayed(scenario, sitting.outputs)
+    race = replay_rollout(scenario, sitting.outputs)
     regret = regret_of(scenario, sitting.outputs, best) if best else None
     lost = regret.lost.tolist() if regret else [None] * scenario.laps
     whose = {"policy": sitting.policy, "variant": sitting.variant, "family": scenario.family, "seed": scenario.seed}
@@ -200,4 +201,4 @@ def _result(scenario: Scenario, sitting: Sitting, best: Sequence[Command] | None
         "best_position": info["best_position"], "regret": regret.total if regret else None,
         "regret_s": info["regret_s"], "laps_called": len(decisions), "parse_failures": info["illegal"], "fallbacks": 0}
     told = {**whole, **asdict(postmortem(race, regret))} if regret else None
-    return Result(episode, decisions, told)
+    return EpisodeResult(episode, decisions, told)

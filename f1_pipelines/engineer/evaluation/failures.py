@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from f1_pipelines.engineer.evaluation.regret import Regret, understood
-from f1_pipelines.engineer.rollout import Race
+from f1_pipelines.engineer.evaluation.regret import Regret, parsed_commands
+from f1_pipelines.engineer.rollout import Rollout
 from f1_pipelines.sim.engine.parameters import COMPOUNDS
 from f1_pipelines.sim.environment.commands import Command
-from f1_pipelines.sim.environment.pit_wall import TALK
+from f1_pipelines.sim.environment.pit_wall import MESSAGE_VERBS
 from f1_pipelines.sim.scoring.dimensions import DIMENSIONS, REGRET_FREE_S
 
 LESSONS = {
@@ -76,7 +76,7 @@ def loss_at(regret: Regret, lap: int) -> Loss:
     return Loss(lap, after - 1, float(regret.lost[lap - 1]), {name: before[name] - left[name] for name in left}, left)
 
 
-def kind_of(race: Race, regret: Regret, loss: Loss) -> str:
+def kind_of(race: Rollout, regret: Regret, loss: Loss) -> str:
     """One of `KINDS`."""
     called = commands_of(race)
     here = called[loss.first - 1]
@@ -98,9 +98,9 @@ def kind_of(race: Race, regret: Regret, loss: Loss) -> str:
     return "bad_luck" if kind in OF_STOPS and right else kind
 
 
-def commands_of(race: Race) -> list[Command | None]:
+def commands_of(race: Rollout) -> list[Command | None]:
     """What was understood in each lap called."""
-    return [understood(output, race.scenario) for output in race.outputs]
+    return [parsed_commands(output, race.scenario) for output in race.outputs]
 
 
 def oracle_stops(regret: Regret) -> list[Stop]:
@@ -108,30 +108,31 @@ def oracle_stops(regret: Regret) -> list[Stop]:
     return [(lap, command.word) for lap, command in enumerate(regret.oracle, 1) if command.verb == "PIT_NOW"]
 
 
-def our_stops(race: Race) -> list[Stop]:
+def our_stops(race: Rollout) -> list[Stop]:
     """The stops that were made, those left to the driver too."""
     return [(lap, COMPOUNDS[compound]) for lap, compound in race.info["stops"]]
 
 
-def due_stop(race: Race, regret: Regret, loss: Loss) -> Stop | None:
+def due_stop(race: Rollout, regret: Regret, loss: Loss) -> Stop | None:
     """The first stop of the oracle in these laps that was not made."""
     ours = our_stops(race)
     return next((stop for stop in oracle_stops(regret) if loss.first <= stop[0] <= loss.last and stop not in ours),
                 None)
 
 
-def verdicts_of(race: Race) -> dict[int, str]:
+def verdicts_of(race: Rollout) -> dict[int, str]:
     """The judge's verdict of each message, by lap."""
-    laps = [lap for lap, command in enumerate(commands_of(race), 1) if command is not None and command.verb in TALK]
+    laps = [lap for lap, command in enumerate(commands_of(race), 1) if command is not None
+            and command.verb in MESSAGE_VERBS]
     return dict(zip(laps, race.info["messages"], strict=True))
 
 
-def false_message(race: Race, loss: Loss) -> int:
+def false_message(race: Rollout, loss: Loss) -> int:
     """Lap of the first false message until the end of a loss, 0 for none: a stop announced and not made is one, too."""
     return next((lap for lap, verdict in verdicts_of(race).items() if lap <= loss.last and verdict == "false"), 0)
 
 
-def _kind_of_talk(race: Race, loss: Loss) -> str:
+def _kind_of_talk(race: Rollout, loss: Loss) -> str:
     if false_message(race, loss):
         return "false_message"
     verdicts = verdicts_of(race)
@@ -139,7 +140,7 @@ def _kind_of_talk(race: Race, loss: Loss) -> str:
     return "wasted_calls" if idle else "silent_pit_wall"
 
 
-def _kind_of_stop(race: Race, regret: Regret, loss: Loss) -> str:
+def _kind_of_stop(race: Rollout, regret: Regret, loss: Loss) -> str:
     ours, best, due = our_stops(race), oracle_stops(regret), due_stop(race, regret, loss)
     if due is not None:
         return _kind_of_missed(race, due, loss, ours)
@@ -152,7 +153,7 @@ def _kind_of_stop(race: Race, regret: Regret, loss: Loss) -> str:
     return "tyres_past_the_cliff" if worn else "tyres_out_of_temperature"
 
 
-def _kind_of_missed(race: Race, due: Stop, loss: Loss, ours: list[Stop]) -> str:
+def _kind_of_missed(race: Rollout, due: Stop, loss: Loss, ours: list[Stop]) -> str:
     """Of a stop that the oracle makes in these laps and we do not."""
     lap, compound = due
     seen, instead = race.seen[lap - 1], [tyre for at, tyre in ours if loss.first <= at <= lap]

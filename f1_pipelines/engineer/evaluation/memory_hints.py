@@ -1,4 +1,6 @@
-"""Hints for the briefing from post-mortems of training races: `Memory.of(postmortems, scenario_of).hint(scenario)`.
+"""Hints for the briefing from post-mortems of training races.
+
+Use: `MemoryHints.of(postmortems, scenario_of).hint(scenario)`.
 
 Notable choices:
 - Only what everybody knows before the start tells two races apart: family, chance of rain, rule, heat, start tyre.
@@ -20,9 +22,9 @@ from f1_pipelines.sim.engine.parameters import COMPOUNDS
 from f1_pipelines.sim.scenarios import Scenario
 from f1_pipelines.sim.scenarios.rng import digest, share
 
-HINTED = 0.15  # share of the training races whose observations carry some line, so that a line is no riddle
-FEWEST = 8  # races that a situation needs to speak for itself; with fewer its family does
-LESSONS_TOLD, MOST_WORDS = 2, 25
+HINTED_SHARE = 0.15  # share of the training races whose observations carry some line, so that a line is no riddle
+MIN_POSTMORTEMS = 8  # races that a situation needs to speak for itself; with fewer its family does
+LESSONS_SHOWN, MAX_WORDS = 2, 25
 HOT_C = 10.0  # the observation says "hot track" from here on
 NO_LESSON = ("none", "bad_luck")
 Situation = tuple[str, ...]
@@ -41,13 +43,13 @@ def situation_of(scenario: Scenario) -> Situation:
 
 
 @dataclass(frozen=True)
-class Memory:
+class MemoryHints:
     """A line by situation, and by family for situations that were rare."""
 
     lines: dict[Situation, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, postmortems: pd.DataFrame, scenario_of: Callable[[str, int], Scenario]) -> Memory:
+    def of(cls, postmortems: pd.DataFrame, scenario_of: Callable[[str, int], Scenario]) -> MemoryHints:
         """Count what went wrong.
 
         Args:
@@ -62,7 +64,7 @@ class Memory:
                 known[family, seed] = situation_of(scenario_of(family, seed))
             counts[known[family, seed]][kind] += 1
             counts[family,][kind] += 1
-        lines = {key: line for key, kinds in counts.items() if len(key) == 1 or kinds.total() >= FEWEST
+        lines = {key: line for key, kinds in counts.items() if len(key) == 1 or kinds.total() >= MIN_POSTMORTEMS
                  if (line := _line(kinds))}
         return cls(lines)
 
@@ -72,12 +74,12 @@ class Memory:
         return self.lines.get(situation) or self.lines.get(situation[:1], "")
 
 
-def some_line(family: str, seed: int) -> str:
-    """For a training race: in most none, in `HINTED` of them two lessons by lot. They need not fit the race."""
-    if share("hinted", family, seed) >= HINTED:
+def random_hint(family: str, seed: int) -> str:
+    """For a training race: in most none, in `HINTED_SHARE` of them two lessons by lot. They need not fit the race."""
+    if share("hinted", family, seed) >= HINTED_SHARE:
         return ""
     kinds = np.random.default_rng(digest("lessons", family, seed)).permutation(sorted(set(LESSONS) - set(NO_LESSON)))
-    return _line(Counter(kinds[:LESSONS_TOLD].tolist()))
+    return _line(Counter(kinds[:LESSONS_SHOWN].tolist()))
 
 
 def _line(kinds: Counter[str]) -> str:
@@ -85,8 +87,8 @@ def _line(kinds: Counter[str]) -> str:
     ranked = sorted(((count, kind) for kind, count in kinds.items() if kind not in NO_LESSON),
                     key=lambda pair: (-pair[0], pair[1]))
     line = "Learnt:" if ranked else ""
-    for _, kind in ranked[:LESSONS_TOLD]:
+    for _, kind in ranked[:LESSONS_SHOWN]:
         longer = f"{line} {LESSONS[kind]}"
-        if len(longer.split()) <= MOST_WORDS:
+        if len(longer.split()) <= MAX_WORDS:
             line = longer
     return line

@@ -14,12 +14,12 @@ import numpy as np
 from f1_pipelines.engineer.evaluation.failures import LESSONS, kind_of, loss_at
 from f1_pipelines.engineer.evaluation.regret import Regret
 from f1_pipelines.engineer.evaluation.signals import signal_of
-from f1_pipelines.engineer.rollout import Race, play_together
+from f1_pipelines.engineer.rollout import Rollout, batched_rollout
 from f1_pipelines.sim.environment.commands import STAY
 from f1_pipelines.sim.scenarios import Scenario
 
-COSTLY, SHARE = 0.02, 0.5  # of the score; of the worst call's loss
-TOLD, LONGEST = 4, 80  # commands of the better order; characters of an output that did not parse
+COSTLY_REGRET, COSTLY_SHARE = 0.02, 0.5  # of the score; of the worst call's loss
+EXPLAINED_LOSSES, MAX_CHARS = 4, 80  # commands of the better order; characters of an output that did not parse
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class PostMortem:
     lesson: str
 
 
-def replayed(scenario: Scenario, outputs: Sequence[str]) -> Race:
+def replay_rollout(scenario: Scenario, outputs: Sequence[str]) -> Rollout:
     """The race that these outputs make, with all that was seen and answered.
 
     Raises:
@@ -50,14 +50,14 @@ def replayed(scenario: Scenario, outputs: Sequence[str]) -> Race:
                              "play the race again.")
         return [left.pop(0)]
 
-    return play_together([scenario], call)[0]
+    return batched_rollout([scenario], call)[0]
 
 
-def postmortem(race: Race, regret: Regret) -> PostMortem:
+def postmortem(race: Rollout, regret: Regret) -> PostMortem:
     """The post-mortem of a finished race.
 
     Args:
-        race: As it was played, or `replayed`.
+        race: As it was played, or `replay_rollout`.
         regret: `regret_of(race.scenario, race.outputs)`.
     """
     lap = first_costly(regret)
@@ -65,7 +65,7 @@ def postmortem(race: Race, regret: Regret) -> PostMortem:
         return PostMortem("none", None, None, None, None, None, regret.total, "Nothing costly was called.")
     loss = loss_at(regret, lap)
     kind = kind_of(race, regret, loss)
-    called = race.outputs[lap - 1] if race.errors[lap - 1] is None else repr(race.outputs[lap - 1][:LONGEST])
+    called = race.outputs[lap - 1] if race.errors[lap - 1] is None else repr(race.outputs[lap - 1][:MAX_CHARS])
     return PostMortem(
         kind, lap, called, better_order(regret, lap), signal_of(race, regret, loss, kind), loss.cost, regret.total,
         f"{called} in lap {lap} cost {loss.cost:.2f} ({kind.replace('_', ' ')}): {LESSONS[kind]}")
@@ -74,12 +74,12 @@ def postmortem(race: Race, regret: Regret) -> PostMortem:
 def first_costly(regret: Regret) -> int | None:
     """The lap of the first costly call; None where nothing much was lost."""
     lost = regret.lost
-    costly = np.flatnonzero(lost >= max(COSTLY, SHARE * lost.max()))
+    costly = np.flatnonzero(lost >= max(COSTLY_REGRET, COSTLY_SHARE * lost.max()))
     return int(costly[0]) + 1 if len(costly) else None
 
 
 def better_order(regret: Regret, lap: int) -> str:
     """What the oracle calls from that lap on, and what that would have been worth."""
     calls = [f"lap {at} {command}" for at, command in enumerate(regret.oracle[lap - 1:], lap) if command != STAY]
-    told = ", ".join(calls[:TOLD]) + (" ..." if len(calls) > TOLD else "")
+    told = ", ".join(calls[:EXPLAINED_LOSSES]) + (" ..." if len(calls) > EXPLAINED_LOSSES else "")
     return f"{told or 'STAY_OUT to the flag'} (worth {regret.worth[lap - 1]:.2f}, not {regret.worth[-1]:.2f})"

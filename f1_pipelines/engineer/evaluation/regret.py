@@ -78,7 +78,7 @@ def regret_of(scenario: Scenario, outputs: Sequence[str | Command],
     laps, oracle = scenario.laps, best_commands(scenario) if oracle is None else oracle
     if len(outputs) > laps:
         raise ValueError(f"{scenario.name} has {laps} laps; got {len(outputs)} outputs: give those of one race.")
-    ours = [understood(output, scenario) for output in outputs] + [STAY] * (laps - len(outputs))
+    ours = [parsed_commands(output, scenario) for output in outputs] + [STAY] * (laps - len(outputs))
     best = [*oracle, *[STAY] * (laps - len(oracle))]
     batch = VectorEnvironment([scenario] * (laps + 1))
     for lap, (called, better) in enumerate(zip(ours, best, strict=True)):
@@ -91,7 +91,7 @@ def regret_of(scenario: Scenario, outputs: Sequence[str | Command],
                   np.array([[WEIGHTS[name] * score[name] for name in DIMENSIONS] for score in scores]), tuple(best))
 
 
-def understood(output: str | Command, scenario: Scenario) -> Command | None:
+def parsed_commands(output: str | Command, scenario: Scenario) -> Command | None:
     """The command of an output in a race; None for what the environment counts as illegal."""
     try:
         command = output if isinstance(output, Command) else parse(output)

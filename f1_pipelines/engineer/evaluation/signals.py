@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from f1_pipelines.engineer.evaluation.failures import Loss, commands_of, due_stop, false_message
 from f1_pipelines.engineer.evaluation.regret import Regret
-from f1_pipelines.engineer.rollout import Race
+from f1_pipelines.engineer.rollout import Rollout
 from f1_pipelines.sim.environment.commands import Command
 from f1_pipelines.sim.environment.environment import RaceEnvironment
 
@@ -20,7 +20,7 @@ QUESTIONS = {  # what would have helped to ask, by kind of failure
 }
 
 
-def signal_of(race: Race, regret: Regret, loss: Loss, kind: str) -> str:
+def signal_of(race: Rollout, regret: Regret, loss: Loss, kind: str) -> str:
     """One sentence: where it stood, or which question in which lap said it or would have said it."""
     if kind in QUESTIONS:
         return _answer(race, regret, loss, kind)
@@ -55,7 +55,7 @@ def signal_of(race: Race, regret: Regret, loss: Loss, kind: str) -> str:
     return f"What came back on {race.outputs[lap - 1][:60]}: {race.answers[lap - 1] or 'nothing'}"
 
 
-def answer_at(race: Race, question: Command, lap: int) -> str:
+def answer_at(race: Rollout, question: Command, lap: int) -> str:
     """What that question said when it was asked shortly before that lap, or would have said in it."""
     called = commands_of(race)
     for at in range(min(lap, len(called)), max(lap - FRESH_LAPS[question], 0), -1):
@@ -68,7 +68,7 @@ def answer_at(race: Race, question: Command, lap: int) -> str:
     return f"{question} in lap {lap} would have said: {environment.step(question).observation.answer}"
 
 
-def _answer(race: Race, regret: Regret, loss: Loss, kind: str) -> str:
+def _answer(race: Rollout, regret: Regret, loss: Loss, kind: str) -> str:
     """The lap before it mattered: of a stop that was due, the one before; of fuel that nobody asked for, the first."""
     due = due_stop(race, regret, loss)
     lap = 1 if kind == "unread_fuel" else (due[0] if due and kind != "stop_too_early" else loss.first) - 1
@@ -80,14 +80,14 @@ def _answer(race: Race, regret: Regret, loss: Loss, kind: str) -> str:
     return f"{said[:-1]}, with {race.scenario.laps - max(lap, 1)} laps to go." if QUESTIONS[kind] == TYRES else said
 
 
-def _closed(race: Race, lap: int) -> str:
+def _closed(race: Rollout, lap: int) -> str:
     """What the observation of a closed lap showed, and what the briefing said it is worth."""
     status, circuit = race.seen[lap - 1].status.upper(), race.scenario.circuit
     cheap_s, usual_s = circuit.stop_loss_sc_s if status == "SC" else circuit.stop_loss_vsc_s, circuit.stop_loss_green_s
     return f"The observation of lap {lap} said {status}; a stop cost {cheap_s:.0f} s, not {usual_s:.0f}."
 
 
-def _what_was_due(race: Race, regret: Regret, loss: Loss) -> str:
+def _what_was_due(race: Rollout, regret: Regret, loss: Loss) -> str:
     """What the oracle says in these laps, and where the pit wall could have it from."""
     lap, text = next(((lap, command.text) for lap, command in enumerate(regret.oracle, 1)
                       if loss.first <= lap <= loss.last and command.text), (loss.first, ""))

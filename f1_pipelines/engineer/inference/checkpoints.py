@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from f1_pipelines.engineer.inference.cpu import placed
+from f1_pipelines.engineer.inference.cpu import place_model
 from f1_pipelines.engineer.profiles import profile_of
 from f1_pipelines.sim.environment.prompt import PROMPT_VERSION
 from f1_pipelines.sim.scenarios import ENV_VERSION
@@ -140,7 +140,7 @@ def load_engineer(path: Path, device: str = "cpu", bf16: bool = False) -> Engine
     except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as problem:
         raise CheckpointError(f"{path}: transformers can't read it ({str(problem).splitlines()[0][:200]}); train "
                               "again") from problem
-    return Engineer(placed(model, device).eval(), Rendering(tokenizer, meta["system"]), profile.max_new_tokens,
+    return Engineer(place_model(model, device).eval(), Rendering(tokenizer, meta["system"]), profile.max_new_tokens,
                     profile.generation_batch)
 
 

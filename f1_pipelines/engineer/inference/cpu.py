@@ -26,7 +26,7 @@ ATTENTION = "grouped"
 _TRIM_ABOVE, _MAP_ABOVE = (-1, 1 << 28), (-3, 1 << 25)
 
 
-def placed(model: PreTrainedModel, device: str) -> PreTrainedModel:
+def place_model(model: PreTrainedModel, device: str) -> PreTrainedModel:
     """The model on that device, with the attention that is quickest there."""
     from transformers import AttentionInterface, AttentionMaskInterface
     from transformers.masking_utils import eager_mask
@@ -47,7 +47,7 @@ def _keep_freed_memory() -> None:
 
 
 @contextmanager
-def quick_products(on: bool = True) -> Iterator[None]:
+def use_fast_matmul(on: bool = True) -> Iterator[None]:
     """Within it, float32 matrices are multiplied by oneDNN, where that is as exact; or not. Other devices don't mind.
 
     oneDNN makes a kernel for each shape that it meets, which takes longer than a product of few rows.

@@ -4,8 +4,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from f1_pipelines.engineer.inference.generate import answers
-from f1_pipelines.engineer.inference.prefix_cache import Openings
+from f1_pipelines.engineer.inference.generate import generate
+from f1_pipelines.engineer.inference.prefix_cache import PrefixCache
 from f1_pipelines.engineer.prompting.rendering import Rendering
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ class Engineer:
         """
         self.model, self.rendering = model, rendering
         self._longest, self._batch = max_new_tokens, batch
-        self._openings = Openings(model, rendering, batch)
+        self._openings = PrefixCache(model, rendering, batch)
 
     def commands(self, observations: Sequence[str], temperature: float = 0.0) -> list[str]:
         """What it calls for each, raw. Greedy at temperature 0, else drawn with torch's generator."""
@@ -43,8 +43,8 @@ class Engineer:
         order = sorted(range(len(prompts)), key=lambda k: rest[k])
         for first in range(0, len(order), few):
             at = order[first:first + few]
-            drawn = answers(self.model, [prompts[k] for k in at], tokenizer.pad_token_id, tokenizer.eos_token_id,
-                            self._longest, temperature, count, [openings[k] for k in at])
+            drawn = generate(self.model, [prompts[k] for k in at], tokenizer.pad_token_id, tokenizer.eos_token_id,
+                             self._longest, temperature, count, [openings[k] for k in at])
             for row, k in enumerate(at):
                 found[k] = drawn[row * count:(row + 1) * count]
         self.model.train(was_training)

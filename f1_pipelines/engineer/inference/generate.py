@@ -11,18 +11,26 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from f1_pipelines.engineer.inference.prefix_cache import NOTHING, Opening, Read, joined, padded, read
+from f1_pipelines.engineer.inference.prefix_cache import (
+    NO_PREFIX,
+    CachedPrefix,
+    DecodingState,
+    concatenate,
+    padded_length,
+    prefill,
+)
 
 if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedModel
 
-AT_ONCE = 2048  # tokens that a CPU reads at a time: what comes of more does not stay in its cache
-SHORT = 2  # tokens of most answers, the end included
+TOKENS_PER_BATCH = 2048  # tokens that a CPU reads at a time: what comes of more does not stay in its cache
+COMMON_LENGTH = 2  # tokens of most answers, the end included
 
 
-def answers(model: PreTrainedModel, prompts: Sequence[Sequence[int]], pad: int, end: int, longest: int,
-            temperature: float = 0.0, count: int = 1, openings: Sequence[Opening] | None = None) -> list[list[int]]:
+def generate(model: PreTrainedModel, prompts: Sequence[Sequence[int]], pad: int, end: int, longest: int,
+             temperature: float = 0.0, count: int = 1,
+             openings: Sequence[CachedPrefix] | None = None) -> list[list[int]]:
     """Token ids that a causal model puts after each prompt, its end token included where it came.
 
     Args:
@@ -37,12 +45,12 @@ def answers(model: PreTrainedModel, prompts: Sequence[Sequence[int]], pad: int, 
     """
     import torch
 
-    known = openings or [NOTHING] * len(prompts)
+    known = openings or [NO_PREFIX] * len(prompts)
     found: list[list[int]] = [[] for _ in range(len(prompts) * count)]
 
-    def said(told: Read) -> Read:
+    def said(told: DecodingState) -> DecodingState:
         """What is not answered yet, a token later."""
-        tokens = _picked(told.logits, temperature)
+        tokens = _sample_tokens(told.logits, temperature)
         for row, token in zip(told.rows.tolist(), tokens.tolist(), strict=True):
             found[row].append(token)
         going = (tokens != end).nonzero().ravel() if len(found[told.rows[0]]) < longest else tokens[:0]
@@ -50,28 +58,28 @@ def answers(model: PreTrainedModel, prompts: Sequence[Sequence[int]], pad: int, 
 
     new, left = [len(prompt) - one.shared(prompt) for prompt, one in zip(prompts, known, strict=True)], []
     with torch.inference_mode():
-        for few in _portions(new) if model.device.type == "cpu" else [slice(0, len(prompts))]:
-            told = read(model, prompts[few], known[few], pad).repeated(count)
+        for few in _batches(new) if model.device.type == "cpu" else [slice(0, len(prompts))]:
+            told = prefill(model, prompts[few], known[few], pad).repeated(count)
             told.rows += few.start * count
-            for _ in range(SHORT):
+            for _ in range(COMMON_LENGTH):
                 told = said(told) if len(told.rows) else told
             left.append(told)
-        told = joined(left)
+        told = concatenate(left)
         while len(told.rows):
             told = said(told)
     return found
 
 
-def _portions(new: Sequence[int]) -> Iterator[slice]:
-    """Prompts with so many new tokens in portions of `AT_ONCE`, padding included."""
+def _batches(new: Sequence[int]) -> Iterator[slice]:
+    """Prompts with so many new tokens in portions of `TOKENS_PER_BATCH`, padding included."""
     first = 0
     for last in range(1, len(new) + 1):
-        if last == len(new) or (last + 1 - first) * padded(max(new[first:last + 1])) > AT_ONCE:
+        if last == len(new) or (last + 1 - first) * padded_length(max(new[first:last + 1])) > TOKENS_PER_BATCH:
             yield slice(first, last)
             first = last
 
 
-def _picked(logits: torch.Tensor, temperature: float) -> torch.Tensor:
+def _sample_tokens(logits: torch.Tensor, temperature: float) -> torch.Tensor:
     """(rows,) a token for each row of (rows, vocabulary)."""
     if not temperature:
         return logits.argmax(dim=-1)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from f1_pipelines.engineer.inference.cpu import quick_products
+from f1_pipelines.engineer.inference.cpu import use_fast_matmul
 from f1_pipelines.sim.environment.prompt import opening_of
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ STEP = 8  # tokens: widths are rounded up to it, since oneDNN makes a kernel for
 
 
 @dataclass(frozen=True)
-class Opening:
+class CachedPrefix:
     """The first tokens of prompts, and what a model makes of them.
 
     Attributes:
@@ -41,16 +41,16 @@ class Opening:
         return next((k for k in range(most) if self.ids[k] != prompt[k]), most)
 
 
-NOTHING = Opening()
+NO_PREFIX = CachedPrefix()
 
 
-def padded(tokens: int) -> int:
+def padded_length(tokens: int) -> int:
     """How wide a batch is that holds so many tokens."""
     return -(-tokens // STEP) * STEP
 
 
 @dataclass
-class Read:
+class DecodingState:
     """Texts that were read, and what comes next.
 
     Attributes:
@@ -67,57 +67,59 @@ class Read:
     logits: torch.Tensor
     rows: torch.Tensor
 
-    def repeated(self, count: int) -> Read:
+    def repeated(self, count: int) -> DecodingState:
         """Each so many times, side by side."""
         if count > 1:
             self.memory.batch_repeat_interleave(count)
         seen, place, logits = (one.repeat_interleave(count, dim=0) for one in (self.seen, self.place, self.logits))
-        return Read(self.memory, seen, place, logits, self.rows.new_tensor(range(len(seen))))
+        return DecodingState(self.memory, seen, place, logits, self.rows.new_tensor(range(len(seen))))
 
-    def only(self, at: torch.Tensor) -> Read:
+    def only(self, at: torch.Tensor) -> DecodingState:
         """Those at these places; the others are given up."""
         if len(at) < len(self.rows):
             self.memory.batch_select_indices(at)
-        return Read(self.memory, self.seen[at], self.place[at], self.logits[at], self.rows[at])
+        return DecodingState(self.memory, self.seen[at], self.place[at], self.logits[at], self.rows[at])
 
-    def after(self, model: PreTrainedModel, tokens: torch.Tensor) -> Read:
+    def after(self, model: PreTrainedModel, tokens: torch.Tensor) -> DecodingState:
         """With a token more of each."""
         import torch
 
         if not len(tokens):
             return self
         seen = torch.cat([self.seen, self.seen.new_ones(len(tokens), 1)], dim=1)
-        with quick_products(False):  # as many shapes as there are numbers of texts and tokens
+        with use_fast_matmul(False):  # as many shapes as there are numbers of texts and tokens
             done = model(input_ids=tokens[:, None], attention_mask=seen, position_ids=self.place, use_cache=True,
                          cache=self.memory)
-        return Read(self.memory, seen, self.place + 1, done.logits[:, -1], self.rows)
+        return DecodingState(self.memory, seen, self.place + 1, done.logits[:, -1], self.rows)
 
 
-def read(model: PreTrainedModel, prompts: Sequence[Sequence[int]], openings: Sequence[Opening], pad: int) -> Read:
+def prefill(model: PreTrainedModel, prompts: Sequence[Sequence[int]], openings: Sequence[CachedPrefix],
+            pad: int) -> DecodingState:
     """What a causal model makes of prompts.
 
     Args:
         model: In evaluation mode, on any device.
         prompts: Token ids of each; those of like length beside each other cost least.
-        openings: What is known of each, of the same model; `NOTHING` will do.
+        openings: What is known of each, of the same model; `NO_PREFIX` will do.
         pad: Id of a token to pad with; it is never looked at.
     """
     import torch
 
     known = [opening.shared(prompt) for opening, prompt in zip(openings, prompts, strict=True)]
     rest = [list(prompt[k:]) for prompt, k in zip(prompts, known, strict=True)]
-    before, width = padded(max(known)), padded(max(map(len, rest)))
+    before, width = padded_length(max(known)), padded_length(max(map(len, rest)))
     ids = torch.tensor([[pad] * (width - len(few)) + few for few in rest], device=model.device)
     seen = torch.tensor([[0] * (before - k) + [1] * k + [0] * (width - len(few)) + [1] * len(few)
                          for k, few in zip(known, rest, strict=True)], device=model.device)
     places = (seen.cumsum(dim=1) - 1).clamp(min=0)[:, before:]
-    with quick_products():
+    with use_fast_matmul():
         done = model(input_ids=ids, attention_mask=seen, position_ids=places, use_cache=True, logits_to_keep=1,
                      cache=_memory(openings, known, before) if before else None)
-    return Read(done.cache, seen, places[:, -1:] + 1, done.logits[:, -1], torch.arange(len(rest), device=model.device))
+    return DecodingState(done.cache, seen, places[:, -1:] + 1, done.logits[:, -1],
+                         torch.arange(len(rest), device=model.device))
 
 
-def joined(reads: Sequence[Read]) -> Read:
+def concatenate(reads: Sequence[DecodingState]) -> DecodingState:
     """As if they had been read at once. Those without a text count for nothing."""
     import torch
     from torch.nn.functional import pad
@@ -132,11 +134,12 @@ def joined(reads: Sequence[Read]) -> Read:
         keys, values = (torch.cat([pad(one, (0, 0, k, 0)) for one, k in zip(some, short, strict=True)])
                         for some in zip(*((one.keys, one.values) for one in same), strict=True))
         memory.update(keys, values, layer)
-    return Read(memory, torch.cat([pad(one.seen, (k, 0)) for one, k in zip(reads, short, strict=True)]),
-                *(torch.cat(same) for same in zip(*((one.place, one.logits, one.rows) for one in reads), strict=True)))
+    return DecodingState(memory, torch.cat([pad(one.seen, (k, 0)) for one, k in zip(reads, short, strict=True)]),
+                         *(torch.cat(same) for same in zip(*((one.place, one.logits, one.rows) for one in reads),
+                                                           strict=True)))
 
 
-class Openings:
+class PrefixCache:
     """The openings that a model has read.
 
     Those of races that are over make room for others. Where there is no room, a race's prompts begin with what all
@@ -152,17 +155,17 @@ class Openings:
             room: Bytes that they may take; one batch more, at most.
         """
         self._model, self._rendering, self._batch, self._room = model, rendering, batch, room
-        self._kept: dict[str, Opening] = {}
+        self._kept: dict[str, CachedPrefix] = {}
         self._weights: tuple[object, ...] = ()
 
-    def of(self, observations: Sequence[str]) -> list[Opening]:
+    def of(self, observations: Sequence[str]) -> list[CachedPrefix]:
         """The opening of each observation's prompt."""
         model = self._model
         weights = (sum(one._version for one in model.parameters()), model.dtype, model.device)
         if weights != self._weights:  # it has learnt, and what it made of them means nothing to it any more
             self._kept, self._weights = {}, weights
         if "" not in self._kept:
-            self._keep([""], NOTHING)
+            self._keep([""], NO_PREFIX)
         texts = [opening_of(observation) for observation in observations]
         now = dict.fromkeys(["", *texts])
         new = [text for text in now if text not in self._kept]
@@ -177,19 +180,19 @@ class Openings:
     def _full(self) -> bool:
         return sum(one.made.nbytes for one in self._kept.values() if one.made is not None) >= self._room
 
-    def _keep(self, texts: Sequence[str], known: Opening) -> None:
+    def _keep(self, texts: Sequence[str], known: CachedPrefix) -> None:
         import torch
 
         # Prompts end otherwise than those of whole observations; no more is taken from them than is alike.
         prompts = [self._rendering.prompt_ids(text) for text in texts]
         with torch.inference_mode():
-            found = read(self._model, prompts, [known] * len(prompts), self._rendering.tokenizer.pad_token_id)
+            found = prefill(self._model, prompts, [known] * len(prompts), self._rendering.tokenizer.pad_token_id)
             made = torch.stack([one for layer in found.memory.layers for one in (layer.keys, layer.values)], dim=2)
             for text, ids, row, seen in zip(texts, prompts, made, found.seen.bool(), strict=True):
-                self._kept[text] = Opening(ids, row[:, :, seen].permute(2, 1, 0, 3).contiguous())
+                self._kept[text] = CachedPrefix(ids, row[:, :, seen].permute(2, 1, 0, 3).contiguous())
 
 
-def _memory(openings: Sequence[Opening], known: Sequence[int], before: int) -> DynamicCache:
+def _memory(openings: Sequence[CachedPrefix], known: Sequence[int], before: int) -> DynamicCache:
     """The first `known` tokens of each opening as what transformers remembers, padded in front to `before`."""
     import torch
     from torch.nn.utils.rnn import pad_sequence

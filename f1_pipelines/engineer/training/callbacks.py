@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from transformers import TrainerCallback
 
-from f1_pipelines.engineer.progress import Curve, Listener, TrainingFailed
+from f1_pipelines.engineer.progress import MetricHistory, Reporter, TrainingFailed
 
 if TYPE_CHECKING:
     from transformers import TrainerControl, TrainerState, TrainingArguments
@@ -16,10 +16,10 @@ _NO_METRICS = ("epoch", "total_flos", "step")
 LOGGED_EVERY = 25  # steps between two lines of progress
 
 
-class Watch(TrainerCallback):
+class MetricsCallback(TrainerCallback):
     """Keeps the curve, tells progress, and stops a run whose numbers are not finite."""
 
-    def __init__(self, curve: Curve, listener: Listener, every: int = LOGGED_EVERY) -> None:
+    def __init__(self, curve: MetricHistory, listener: Reporter, every: int = LOGGED_EVERY) -> None:
         """
         Args:
             curve: Filled with everything that the trainer logs.

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from f1_pipelines.engineer.data.demonstrations import race_keys
-from f1_pipelines.engineer.rollout import play_together
-from f1_pipelines.engineer.scenario_sampler import Scenes
+from f1_pipelines.engineer.rollout import batched_rollout
+from f1_pipelines.engineer.scenario_sampler import ScenarioSampler
 from f1_pipelines.engineer.training.resuming import load_weights, read_metadata, save_weights
 from f1_pipelines.sim.environment.observation import Observation
 
@@ -16,18 +16,18 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
     from f1_pipelines.engineer.inference.engineer import Engineer
-    from f1_pipelines.engineer.progress import Listener
+    from f1_pipelines.engineer.progress import Reporter
 
 
-class BestSoFar:
+class BestCheckpoint:
     """Examines a policy now and then and keeps its weights when it is the best yet.
 
     The start counts as step 0 and is never kept: what came of the practice is published, better or not, and the
     promotion decides. `seen` is what was seen in the last examination.
     """
 
-    def __init__(self, model: PreTrainedModel, scenes: Scenes, races: int, path: Path,
-                 listener: Listener, resumed_at: int | None = None) -> None:
+    def __init__(self, model: PreTrainedModel, scenes: ScenarioSampler, races: int, path: Path,
+                 listener: Reporter, resumed_at: int | None = None) -> None:
         """
         Args:
             model: Its trainable weights are kept.
@@ -52,7 +52,7 @@ class BestSoFar:
 
     def examine(self, step: int, engineer: Engineer) -> float:
         """Mean score of the engineer as it is; its weights are kept if it is the best yet."""
-        races = play_together(self._scenarios, engineer.commands)
+        races = batched_rollout(self._scenarios, engineer.commands)
         self.seen = [seen for race in races for seen in race.seen]
         score = float(np.mean([race.info["score"] for race in races]))
         self._listener.line(f"step {step}: {score:.3f} on {len(races)} validation races")

@@ -1,4 +1,4 @@
-"""What calls are worth under the policy that is being trained: `values_of(moments, calls, caller)`.
+"""What calls are worth under the policy that is being trained: `counterfactual_returns(moments, calls, caller)`.
 
 A race is forked before a lap, each call is driven, and the policy itself calls the rest: same state, same noise, so two
 calls of one moment differ by nothing but the call (common random numbers). The expert never finishes a race: that makes
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from f1_pipelines.engineer.rollout import Caller
+from f1_pipelines.engineer.rollout import BatchPolicy
 from f1_pipelines.sim.environment.commands import Command
 from f1_pipelines.sim.environment.environment import RaceEnvironment
 from f1_pipelines.sim.environment.observation import Observation
@@ -19,7 +19,7 @@ from f1_pipelines.sim.scenarios import Scenario
 
 
 @dataclass(frozen=True)
-class Moment:
+class DecisionState:
     """A race just before a lap is called. The environment is never driven on: it is forked."""
 
     environment: RaceEnvironment
@@ -38,13 +38,13 @@ class Moment:
         return expert.decide(self.seen).command
 
 
-def moments_of(scenarios: Sequence[Scenario], caller: Caller) -> list[list[Moment]]:
+def decision_states(scenarios: Sequence[Scenario], caller: BatchPolicy) -> list[list[DecisionState]]:
     """Every lap of each race as the caller drives it, with what it called there and how the race ended."""
-    moments: list[list[Moment]] = [[] for _ in scenarios]
-    now: dict[int, Moment] = {}
+    moments: list[list[DecisionState]] = [[] for _ in scenarios]
+    now: dict[int, DecisionState] = {}
     for k, scenario in enumerate(scenarios):
         environment = RaceEnvironment(reward="terminal")
-        now[k] = Moment(environment, environment.begin(scenario))
+        now[k] = DecisionState(environment, environment.begin(scenario))
     while now:
         for k, output in zip(list(now), caller([moment.seen.text for moment in now.values()]), strict=True):
             moment = replace(now.pop(k), called=output)
@@ -54,12 +54,12 @@ def moments_of(scenarios: Sequence[Scenario], caller: Caller) -> list[list[Momen
             if step.done:
                 moments[k] = [replace(one, end=step.info) for one in moments[k]]
             else:
-                now[k] = Moment(twin, step.observation, (*moment.before, moment.seen))
+                now[k] = DecisionState(twin, step.observation, (*moment.before, moment.seen))
     return moments
 
 
-def values_of(moments: Sequence[Moment], calls: Sequence[Sequence[str]],
-              caller: Caller) -> list[list[dict[str, Any]]]:
+def counterfactual_returns(moments: Sequence[DecisionState], calls: Sequence[Sequence[str]],
+                           caller: BatchPolicy) -> list[list[dict[str, Any]]]:
     """How the race ends (`info`, its score among it) after each call at each moment if the caller calls the rest. The
     same call is raced once, and what was called there in the first place is not raced again.
 

@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 # The others wait while the main process drives: torch's 10 minutes (NCCL) would end a training that is well. A process
 # that fails does not keep them so long: the launcher ends all.
-PATIENCE = timedelta(hours=12)
+PROCESS_GROUP_TIMEOUT = timedelta(hours=12)
 
 
-class WrongCrew(RuntimeError):
+class WorldSizeError(RuntimeError):
     """These processes can't train together. One sentence: what came, what was wanted, what to do."""
 
 
-def crew_on(device: str) -> PartialState:
+def accelerator_on(device: str) -> PartialState:
     """The processes that train together; this one alone where nobody started more.
 
     Args:
@@ -30,7 +30,7 @@ def crew_on(device: str) -> PartialState:
     """
     from accelerate import PartialState
 
-    return PartialState(cpu=device == "cpu", timeout=PATIENCE)
+    return PartialState(cpu=device == "cpu", timeout=PROCESS_GROUP_TIMEOUT)
 
 
 def own_device(crew: PartialState, device: str) -> str:

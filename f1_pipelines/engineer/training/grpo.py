@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from f1_pipelines.engineer.data.demonstrations import TRAINED, race_keys
+from f1_pipelines.engineer.data.demonstrations import TRAINED_FAMILIES, race_keys
 from f1_pipelines.engineer.inference.engineer import Engineer
 from f1_pipelines.engineer.profiles import GrpoSettings, Profile
-from f1_pipelines.engineer.progress import SILENT, Curve, Listener, TrainingFailed
-from f1_pipelines.engineer.scenario_sampler import Scenes
-from f1_pipelines.engineer.training.callbacks import Watch
-from f1_pipelines.engineer.training.counterfactual_returns import moments_of
-from f1_pipelines.engineer.training.distributed import WrongCrew, crew_on, on_one_device
+from f1_pipelines.engineer.progress import SILENT, MetricHistory, Reporter, TrainingFailed
+from f1_pipelines.engineer.scenario_sampler import ScenarioSampler
+from f1_pipelines.engineer.training.callbacks import MetricsCallback
+from f1_pipelines.engineer.training.counterfactual_returns import decision_states
+from f1_pipelines.engineer.training.distributed import WorldSizeError, accelerator_on, on_one_device
 from f1_pipelines.engineer.training.rejection import rejection_round
 from f1_pipelines.engineer.training.resuming import (
     KEPT_CHECKPOINTS,
@@ -29,7 +29,7 @@ from f1_pipelines.engineer.training.resuming import (
     restore_finished,
     save_finished,
 )
-from f1_pipelines.engineer.training.rollout_sampler import FIRST_RACE, Practice
+from f1_pipelines.engineer.training.rollout_sampler import FIRST_RACE, RolloutSampler
 from f1_pipelines.engineer.training.sft import activation_checkpointing
 
 if TYPE_CHECKING:
@@ -41,12 +41,12 @@ if TYPE_CHECKING:
 SAVED_EVERY = 10
 WARN_ABOVE = {"parse_failures": 0.05, "clipped": 0.01, "dead_moments": 0.9, "kl_to_sft": 1.0}
 WARN_BELOW = {"entropy": 0.005}
-DEAD_SHARE = 0.95  # of moments without a difference: nothing can be learnt
+MAX_ZERO_STD = 0.95  # of moments without a difference: nothing can be learnt
 
 
-def train_grpo(model: PreTrainedModel, rendering: Rendering, scenes: Scenes, profile: Profile, seed: int, folder: Path,
-               device: str = "cpu", listener: Listener = SILENT,
-               examine: Callable[[int, Engineer], float] | None = None) -> Curve:
+def train_grpo(model: PreTrainedModel, rendering: Rendering, scenes: ScenarioSampler, profile: Profile, seed: int,
+               folder: Path, device: str = "cpu", listener: Reporter = SILENT,
+               examine: Callable[[int, Engineer], float] | None = None) -> MetricHistory:
     """Train the model in place, from the SFT policy that it is.
 
     Args:
@@ -73,10 +73,10 @@ def train_grpo(model: PreTrainedModel, rendering: Rendering, scenes: Scenes, pro
     over = restore_finished(model, folder)
     if over is not None:
         return over
-    crew, curve = crew_on(device), Curve()
-    told = _share(profile.grpo, crew.num_processes)
-    practice = Practice(rendering, scenes, told, seed, profile.max_new_tokens, profile.generation_batch,
-                        slice(crew.process_index, None, crew.num_processes))
+    crew, curve = accelerator_on(device), MetricHistory()
+    told = _settings_of_process(profile.grpo, crew.num_processes)
+    practice = RolloutSampler(rendering, scenes, told, seed, profile.max_new_tokens, profile.generation_batch,
+                              slice(crew.process_index, None, crew.num_processes))
     probes = _Probes(rendering, scenes, seed)
 
     class Examine(TrainerCallback):
@@ -116,13 +116,13 @@ def train_grpo(model: PreTrainedModel, rendering: Rendering, scenes: Scenes, pro
         warnings.filterwarnings("ignore", category=FutureWarning)
         warnings.filterwarnings("ignore", message=".*rollout_func.*")
         trainer = GRPOTrainer(
-            model=model, reward_funcs=[_gain], args=config, processing_class=rendering.tokenizer,
+            model=model, reward_funcs=[_advantage], args=config, processing_class=rendering.tokenizer,
             train_dataset=Dataset.from_list([{"prompt": f"step {k}"} for k in range(told.steps)]),
-            rollout_func=practice, callbacks=[Watch(curve, listener, every=5), Examine()])
+            rollout_func=practice, callbacks=[MetricsCallback(curve, listener, every=5), Examine()])
         trainer.remove_callback(PrinterCallback)
         trainer.train(resume_from_checkpoint=last_checkpoint(folder, config.world_size))
     dead = curve.of("dead_moments")
-    if dead and np.mean(dead) > DEAD_SHARE:
+    if dead and np.mean(dead) > MAX_ZERO_STD:
         raise TrainingFailed(f"in {np.mean(dead):.0%} of the moments all calls were alike, so there was nothing to "
                              "learn from; raise the temperature or take an earlier SFT checkpoint")
     if crew.is_main_process:
@@ -148,19 +148,20 @@ def _config(profile: Profile, told: GrpoSettings, seed: int, folder: Path, devic
         **activation_checkpointing(device != "cpu"))
 
 
-def _share(told: GrpoSettings, processes: int) -> GrpoSettings:
+def _settings_of_process(told: GrpoSettings, processes: int) -> GrpoSettings:
     """What each of the processes does in a step."""
     if told.rejection_rounds and processes > 1:
-        raise WrongCrew(f"rejection rounds are made by one process, and there are {processes}; leave rejection_rounds "
-                        "at 0, or start one")
+        raise WorldSizeError(f"rejection rounds need a single process, got {processes}; set rejection_rounds to 0 "
+                             "or start one process")
     if told.states % processes or told.races < processes:
-        raise WrongCrew(f"{told.states} states and {told.races} races a step can't be shared by {processes} processes; "
-                        f"set states to a multiple of {processes} and races to {processes} or more, or start fewer")
+        raise WorldSizeError(
+            f"{told.states} states and {told.races} races a step can't be shared by {processes} processes; set states "
+            f"to a multiple of {processes} and races to {processes} or more, or start fewer")
     return replace(told, states=told.states // processes)
 
 
-def _gain(completions: Sequence[Any], gain: Sequence[float], **_: Any) -> list[float]:
-    """trl's reward function: what `Practice` found."""
+def _advantage(completions: Sequence[Any], gain: Sequence[float], **_: Any) -> list[float]:
+    """trl's reward function: what `RolloutSampler` found."""
     return list(gain)
 
 
@@ -169,16 +170,16 @@ class _Probes:
 
     COUNT = 48
 
-    def __init__(self, rendering: Rendering, scenes: Scenes, seed: int) -> None:
+    def __init__(self, rendering: Rendering, scenes: ScenarioSampler, seed: int) -> None:
         self._rendering, self._scenes, self._seed = rendering, scenes, seed
 
     def remember(self, model: PreTrainedModel) -> None:
         """What is compared with: the policy as it is, without its adapter if it has one."""
         from contextlib import nullcontext
 
-        keys = race_keys("train", -(-self.COUNT // len(TRAINED)), start=FIRST_RACE - 1_000)[:self.COUNT]
+        keys = race_keys("train", -(-self.COUNT // len(TRAINED_FAMILIES)), start=FIRST_RACE - 1_000)[:self.COUNT]
         engineer = Engineer(model, self._rendering, 40)
-        moments = moments_of([self._scenes.scenario(*key) for key in keys], engineer.commands)
+        moments = decision_states([self._scenes.scenario(*key) for key in keys], engineer.commands)
         self._prompts = [race[len(race) // 2].seen.text for race in moments]
         with model.disable_adapter() if hasattr(model, "disable_adapter") else nullcontext():
             self._before = self._log_probabilities(model)

@@ -24,8 +24,8 @@ class MissingWeights(RuntimeError):
     """The weights of a profile are not to be had. One sentence saying what to do."""
 
 
-def first_model(profile: Profile, texts: Iterable[str], seed: int, cache: Path,
-                local: Path | None = None) -> tuple[PreTrainedModel, Rendering]:
+def initial_model(profile: Profile, texts: Iterable[str], seed: int, cache: Path,
+                  local: Path | None = None) -> tuple[PreTrainedModel, Rendering]:
     """The model of a profile before any training, in float32 on the CPU, and how its chats are written.
 
     Args:
@@ -45,7 +45,7 @@ def first_model(profile: Profile, texts: Iterable[str], seed: int, cache: Path,
     return _pretrained(profile, folder)
 
 
-class NotAlike(RuntimeError):
+class ParityError(RuntimeError):
     """A merged model answers otherwise than its adapter did."""
 
 
@@ -67,8 +67,8 @@ def with_adapter(model: PreTrainedModel, profile: Profile, seed: int) -> PreTrai
             r=profile.lora.rank, lora_alpha=profile.lora.alpha, target_modules="all-linear", task_type="CAUSAL_LM"))
 
 
-def published(model: PreTrainedModel, profile: Profile, rendering: Rendering,
-              prompts: Sequence[str]) -> PreTrainedModel:
+def merge_adapter(model: PreTrainedModel, profile: Profile, rendering: Rendering,
+                  prompts: Sequence[str]) -> PreTrainedModel:
     """The model with its adapter worked into the weights.
 
     Raises:
@@ -83,8 +83,8 @@ def published(model: PreTrainedModel, profile: Profile, rendering: Rendering,
     after = Engineer(whole, rendering, profile.max_new_tokens, profile.generation_batch).commands(asked)
     differ = [(text, a, b) for text, a, b in zip(asked, before, after, strict=True) if a != b]
     if differ:
-        raise NotAlike(f"{len(differ)} of {len(asked)} answers changed when the adapter was merged, e.g. "
-                       f"{differ[0][1]!r} became {differ[0][2]!r}; merge in float32")
+        raise ParityError(f"{len(differ)} of {len(asked)} answers changed when the adapter was merged, e.g. "
+                          f"{differ[0][1]!r} became {differ[0][2]!r}; merge in float32")
     return whole
 
 

@@ -19,17 +19,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from f1_pipelines.engineer.profiles import GrpoSettings, Profile, SftSettings, profile_of
-from f1_pipelines.engineer.scenario_sampler import Scenes
+from f1_pipelines.engineer.scenario_sampler import ScenarioSampler
 from f1_pipelines.evaluation.bootstrap import mean_interval
 
 if TYPE_CHECKING:
     from accelerate import PartialState
 
     from f1_pipelines.engineer.inference.checkpoints import EngineerCheckpoint
-    from f1_pipelines.engineer.progress import Curve, Listener
+    from f1_pipelines.engineer.progress import MetricHistory, Reporter
     from f1_pipelines.engineer.training.resuming import Usage
 
-    _Found = tuple[EngineerCheckpoint, str, Curve, int]  # stored, id of the one before, what was measured, turns
+    _Found = tuple[EngineerCheckpoint, str, MetricHistory,
+                   int]  # stored, id of the one before, what was measured, turns
 
 JOB, BEGAN, RESULT, FAILED = "job.json", "began.json", "result.json", "failed.txt"
 GIB = 2**30
@@ -102,7 +103,7 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Trained:
+class TrainingResult:
     """What came of a job."""
 
     checkpoint: str
@@ -116,12 +117,12 @@ class Trained:
     settings: dict[str, Any]
 
     @classmethod
-    def read(cls, work: Path) -> Trained:
+    def read(cls, work: Path) -> TrainingResult:
         """The result that a process left."""
         return cls(**json.loads((work / RESULT).read_text()))
 
 
-def run(job: Job, listener: Listener | None = None) -> Trained:
+def run(job: Job, listener: Reporter | None = None) -> TrainingResult:
     """Train, store the checkpoint, and leave the result in the work folder.
 
     Of several processes, each calls this. The main one alone stores and tells, all return its result.
@@ -136,38 +137,38 @@ def run(job: Job, listener: Listener | None = None) -> Trained:
         os.environ.setdefault("HF_HUB_OFFLINE", "1")  # libraries ask the hub about any model, and wait for it
     import torch
 
-    from f1_pipelines.engineer.inference.cpu import quick_products
-    from f1_pipelines.engineer.progress import SILENT, Listener, memory_for
-    from f1_pipelines.engineer.training.distributed import WrongCrew, crew_on, own_device
+    from f1_pipelines.engineer.inference.cpu import use_fast_matmul
+    from f1_pipelines.engineer.progress import SILENT, Reporter, memory_for
+    from f1_pipelines.engineer.training.distributed import WorldSizeError, accelerator_on, own_device
     from f1_pipelines.engineer.training.resuming import Usage
 
-    crew = crew_on(job.device)
+    crew = accelerator_on(job.device)
     if crew.num_processes != job.processes:
-        raise WrongCrew(f"the job is for {job.processes} processes and {crew.num_processes} were started; start as "
-                        "many as it names, or ask for another number (processes of the resource `compute`)")
+        raise WorldSizeError(f"the job wants {job.processes} processes, {crew.num_processes} were started; start as many, "
+                             "or change `processes` of the resource `compute`")
     job = replace(job, device=own_device(crew, job.device))
-    listener = (listener or Listener(print, warn=print)) if crew.is_main_process else SILENT
+    listener = (listener or Reporter(print, warn=print)) if crew.is_main_process else SILENT
     if job.device == "cpu":  # two spinning threads on a busy machine are slower than one
         torch.set_num_threads(1)
     usage = Usage(Path(job.work), job.device)
     if crew.is_main_process:
         listener = usage.written_by(listener)
     profile = _profile_of(job)
-    scenes = Scenes.from_json(Path(job.scenes).read_text())
+    scenes = ScenarioSampler.from_json(Path(job.scenes).read_text())
     with memory_for(f"{job.stage} of profile {profile.name}", job.device, "set a smaller batch in its settings"), \
-            quick_products():
+            use_fast_matmul():
         found = (_sft if job.stage == "sft" else _grpo)(job, profile, scenes, listener, crew)
     if found is not None:
         _leave(job, profile, usage, *found)
     crew.wait_for_everyone()
     crew.destroy_process_group()
-    return Trained.read(Path(job.work))
+    return TrainingResult.read(Path(job.work))
 
 
-def _leave(job: Job, profile: Profile, usage: Usage, stored: EngineerCheckpoint, untrained: str, curve: Curve,
+def _leave(job: Job, profile: Profile, usage: Usage, stored: EngineerCheckpoint, untrained: str, curve: MetricHistory,
            n_turns: int) -> None:
     speeds = curve.of("tokens_per_s")
-    result = Trained(
+    result = TrainingResult(
         stored.id, untrained, curve.points, n_turns, int(stored.meta["n_parameters"]), round(usage.seconds, 1),
         round(speeds[-1], 1) if speeds else None, round(usage.peak_bytes / GIB, 3),
         asdict(getattr(profile, job.stage)))
@@ -183,34 +184,34 @@ def _profile_of(job: Job) -> Profile:
     return replace(profile, **{job.stage: settings}, bf16=job.precision == "bfloat16")
 
 
-def _meta(job: Job, profile: Profile, scenes: Scenes, **more: Any) -> dict[str, Any]:
+def _meta(job: Job, profile: Profile, scenes: ScenarioSampler, **more: Any) -> dict[str, Any]:
     settings = asdict(getattr(profile, job.stage)) if more["stage"] != "untrained" else {}
     return {"profile": job.profile, "training_seed": job.seed, "scenes_version": scenes.version,
             "settings": settings, **more}
 
 
-def _sft(job: Job, profile: Profile, scenes: Scenes, listener: Listener, crew: PartialState) -> _Found | None:
-    from f1_pipelines.engineer.data.dagger import driven_round
+def _sft(job: Job, profile: Profile, scenes: ScenarioSampler, listener: Reporter, crew: PartialState) -> _Found | None:
+    from f1_pipelines.engineer.data.dagger import dagger_round
     from f1_pipelines.engineer.inference.checkpoints import save_engineer
-    from f1_pipelines.engineer.inference.cpu import placed
+    from f1_pipelines.engineer.inference.cpu import place_model
     from f1_pipelines.engineer.inference.engineer import Engineer
-    from f1_pipelines.engineer.training.initial_weights import first_model, published, with_adapter
+    from f1_pipelines.engineer.training.initial_weights import initial_model, merge_adapter, with_adapter
     from f1_pipelines.engineer.training.sft import Example, train_sft
 
     examples = [Example(**json.loads(line)) for line in Path(job.turns).read_text().splitlines()]
     engineers = Path(job.checkpoints)
-    model, rendering = first_model(profile, (f"{e.prompt}\n{e.completion}" for e in examples), job.seed,
-                                   engineers / "weights", Path(job.weights) if job.weights else None)
+    model, rendering = initial_model(profile, (f"{e.prompt}\n{e.completion}" for e in examples), job.seed,
+                                     engineers / "weights", Path(job.weights) if job.weights else None)
     size = sum(weights.numel() for weights in model.parameters())
     before = save_engineer(model, rendering, engineers, _meta(
         job, profile, scenes, stage="untrained", parent=None, n_turns=0, n_parameters=size)
     ) if crew.is_main_process else None
-    model = with_adapter(placed(model, job.device), profile, job.seed)
+    model = with_adapter(place_model(model, job.device), profile, job.seed)
     curve = train_sft(model, rendering, examples, profile, job.seed, Path(job.work) / "steps", job.device, listener)
     for number in range(1, profile.sft.rounds + 1):
         engineer = Engineer(model, rendering, profile.max_new_tokens, profile.generation_batch)
         with crew.main_process_first():  # it drives, the others then read what it drove
-            driven = driven_round(engineer, scenes, profile.sft.round_races, number, Path(job.work), listener)
+            driven = dagger_round(engineer, scenes, profile.sft.round_races, number, Path(job.work), listener)
         low, high = mean_interval(driven.scores)
         curve.add(curve.last_step, {"pupil_score": float(np.mean(driven.scores)), "pupil_low": low, "pupil_high": high})
         examples += [Example(turn.prompt, turn.completion) for turn in driven.turns]
@@ -219,18 +220,18 @@ def _sft(job: Job, profile: Profile, scenes: Scenes, listener: Listener, crew: P
                                Path(job.work) / f"steps-{number}", job.device, listener, taught=True))
     if before is None:
         return None
-    model = published(model, profile, rendering, [example.prompt for example in examples])
+    model = merge_adapter(model, profile, rendering, [example.prompt for example in examples])
     learnt = profile.sft.taken(len(examples))
     stored = save_engineer(model, rendering, engineers, _meta(
         job, profile, scenes, stage="sft", parent=before.id, n_turns=learnt, n_parameters=size))
     return stored, before.id, curve, learnt
 
 
-def _grpo(job: Job, profile: Profile, scenes: Scenes, listener: Listener, crew: PartialState) -> _Found | None:
+def _grpo(job: Job, profile: Profile, scenes: ScenarioSampler, listener: Reporter, crew: PartialState) -> _Found | None:
     from f1_pipelines.engineer.inference.checkpoints import load_engineer, read_checkpoint, save_engineer
-    from f1_pipelines.engineer.training.checkpoint_selection import BestSoFar
+    from f1_pipelines.engineer.training.checkpoint_selection import BestCheckpoint
     from f1_pipelines.engineer.training.grpo import train_grpo
-    from f1_pipelines.engineer.training.initial_weights import published, with_adapter
+    from f1_pipelines.engineer.training.initial_weights import merge_adapter, with_adapter
     from f1_pipelines.engineer.training.resuming import resumed_step
 
     parent, start = read_checkpoint(Path(job.parent)), load_engineer(Path(job.parent), job.device)
@@ -239,13 +240,13 @@ def _grpo(job: Job, profile: Profile, scenes: Scenes, listener: Listener, crew: 
     if not crew.is_main_process:  # all hold the same weights: one examines, chooses and keeps them
         train_grpo(model, start.rendering, scenes, profile, job.seed, steps, job.device)
         return None
-    best = BestSoFar(model, scenes, SELECTION_RACES, Path(job.work) / "best.safetensors", listener,
+    best = BestCheckpoint(model, scenes, SELECTION_RACES, Path(job.work) / "best.safetensors", listener,
                     resumed_step(steps, job.processes))
     untaught = best.examine(0, start)
     curve = train_grpo(model, start.rendering, scenes, profile, job.seed, steps, job.device, listener, best.examine)
     best.restore()
     curve.add(0, {"selection_score": untaught})
-    model = published(model, profile, start.rendering, [seen.text for seen in best.seen])
+    model = merge_adapter(model, profile, start.rendering, [seen.text for seen in best.seen])
     told = profile.grpo
     tried = told.steps * told.states * told.samples
     stored = save_engineer(model, start.rendering, Path(job.checkpoints), _meta(
@@ -258,15 +259,15 @@ def main() -> None:
     """Run the job whose file is named on the command line; under Dagster Pipes, progress goes to the run's log."""
     from dagster_pipes import PipesContext, open_dagster_pipes
 
-    from f1_pipelines.engineer.progress import Listener
-    from f1_pipelines.engineer.training.parent_process import end_with_starter
+    from f1_pipelines.engineer.progress import Reporter
+    from f1_pipelines.engineer.training.parent_process import exit_with_parent
 
-    end_with_starter()
+    exit_with_parent()
     job, rank = Job(**json.loads(Path(sys.argv[1]).read_text())), int(os.environ.get("RANK", "0"))
     try:
         if rank == 0 and "DAGSTER_PIPES_CONTEXT" in os.environ:
             with open_dagster_pipes():
-                run(job, Listener(PipesContext.get().log.info, warn=PipesContext.get().log.warning))
+                run(job, Reporter(PipesContext.get().log.info, warn=PipesContext.get().log.warning))
         else:
             trained = run(job)
             if rank == 0:

@@ -14,15 +14,15 @@ import time
 from f1_pipelines.runs.processes import process_lives, started_ticks
 
 STARTER = "F1_STARTED_BY"  # environment variable
-LOOKED_AFTER_EVERY_S = 2.0
+CHECK_EVERY_S = 2.0
 
 
-def starter() -> dict[str, str]:
+def parent_of() -> dict[str, str]:
     """Environment of a process that is to end with this one."""
     return {STARTER: json.dumps([os.getpid(), started_ticks(os.getpid())])}
 
 
-def end_with_starter() -> None:
+def exit_with_parent() -> None:
     """Have this process end soon after the one that started it; without one in the environment it stays."""
     if STARTER not in os.environ:
         return
@@ -30,7 +30,7 @@ def end_with_starter() -> None:
 
     def watch() -> None:
         while process_lives(pid, started):
-            time.sleep(LOOKED_AFTER_EVERY_S)
+            time.sleep(CHECK_EVERY_S)
         print("the run that started this training is gone, so it ends; it resumes with the next run", file=sys.stderr)
         os._exit(1)
 

@@ -1,7 +1,7 @@
 """A round of rejection sampling: of the calls drawn at each moment the best one is imitated.
 
 Best is the call whose race ends with the highest score, the policy going on; where none beats the policy's own call by
-`WORTH`, that one stays the example, so that what is good already is not unlearnt.
+`MINIMUM_GAIN`, that one stays the example, so that what is good already is not unlearnt.
 """
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ import numpy as np
 
 from f1_pipelines.engineer.inference.engineer import Engineer
 from f1_pipelines.engineer.profiles import Profile
-from f1_pipelines.engineer.progress import Listener
+from f1_pipelines.engineer.progress import Reporter
 from f1_pipelines.engineer.prompting.rendering import Rendering
-from f1_pipelines.engineer.scenario_sampler import Scenes
+from f1_pipelines.engineer.scenario_sampler import ScenarioSampler
 from f1_pipelines.engineer.training.resuming import restore_finished
-from f1_pipelines.engineer.training.rollout_sampler import Practice, Tried
+from f1_pipelines.engineer.training.rollout_sampler import RolloutSampler, SampledGroup
 from f1_pipelines.engineer.training.sft import Example, train_sft
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-WORTH = 0.02  # of score: a call that gains less is luck
+MINIMUM_GAIN = 0.02  # of score: a call that gains less is luck
 RACES = 60  # of a round
 FIRST_STEP = 1_000_000  # a round draws its races as a step of practice would, as none that is taken
 
 
-def rejection_round(model: PreTrainedModel, rendering: Rendering, scenes: Scenes, profile: Profile, seed: int,
-                    number: int, folder: Path, device: str, listener: Listener) -> None:
+def rejection_round(model: PreTrainedModel, rendering: Rendering, scenes: ScenarioSampler, profile: Profile, seed: int,
+                    number: int, folder: Path, device: str, listener: Reporter) -> None:
     """Train the model in place.
 
     Args:
@@ -49,8 +49,8 @@ def rejection_round(model: PreTrainedModel, rendering: Rendering, scenes: Scenes
         return
     torch.manual_seed(seed + number)  # of the draws, which are the same again when a killed round is repeated
     engineer = Engineer(model, rendering, profile.max_new_tokens, profile.generation_batch)
-    practice = Practice(rendering, scenes, replace(profile.grpo, races=RACES), seed, profile.max_new_tokens,
-                        profile.generation_batch)
+    practice = RolloutSampler(rendering, scenes, replace(profile.grpo, races=RACES), seed, profile.max_new_tokens,
+                              profile.generation_batch)
     tried, _ = practice.tried(engineer, FIRST_STEP + number)
     ends, _ = practice.raced(engineer, tried)
     best = [_best(one, np.array([end["score"] for end in few])) for one, few in zip(tried, ends, strict=True)]
@@ -61,6 +61,6 @@ def rejection_round(model: PreTrainedModel, rendering: Rendering, scenes: Scenes
               replace(profile, sft=settings), seed + number, folder, device, listener, taught=True)
 
 
-def _best(one: Tried, scores: np.ndarray) -> str:
+def _best(one: SampledGroup, scores: np.ndarray) -> str:
     own = one.moment.end["score"]
-    return one.calls[int(scores.argmax())] if scores.max() > own + WORTH else one.moment.called
+    return one.calls[int(scores.argmax())] if scores.max() > own + MINIMUM_GAIN else one.moment.called

@@ -17,7 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from f1_pipelines.engineer.progress import Curve, Listener
+from f1_pipelines.engineer.progress import MetricHistory, Reporter
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -63,12 +63,12 @@ def remove_torn_checkpoints(folder: Path, processes: int = 1) -> None:
             shutil.rmtree(path, ignore_errors=True)
 
 
-def save_finished(model: PreTrainedModel, folder: Path, curve: Curve) -> None:
+def save_finished(model: PreTrainedModel, folder: Path, curve: MetricHistory) -> None:
     """Keep a training that is over: its weights and its curve in one file."""
     save_weights(model, folder / FINISHED, {"step": str(curve.last_step), "points": json.dumps(curve.points)})
 
 
-def restore_finished(model: PreTrainedModel, folder: Path) -> Curve | None:
+def restore_finished(model: PreTrainedModel, folder: Path) -> MetricHistory | None:
     """Put the weights of a training that is over into the model.
 
     Returns:
@@ -78,7 +78,7 @@ def restore_finished(model: PreTrainedModel, folder: Path) -> Curve | None:
         return None
     load_weights(model, folder / FINISHED)
     points = json.loads(read_metadata(folder / FINISHED)["points"])
-    return Curve([(step, name, value) for step, name, value in points])
+    return MetricHistory([(step, name, value) for step, name, value in points])
 
 
 def save_weights(model: PreTrainedModel, path: Path, metadata: dict[str, str]) -> None:
@@ -146,7 +146,7 @@ class Usage:
         growing.write_text(json.dumps({"seconds": self.seconds, "peak_bytes": self.peak_bytes}))
         growing.replace(self._file)
 
-    def written_by(self, listener: Listener) -> Listener:
+    def written_by(self, listener: Reporter) -> Reporter:
         """The listener, writing the usage with each report."""
         def numbers(step: int, values: dict[str, Any]) -> None:
             self.write()

@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from f1_pipelines.engineer.data.demonstrations import TRAINED, race_keys
+from f1_pipelines.engineer.data.demonstrations import TRAINED_FAMILIES, race_keys
 from f1_pipelines.engineer.inference.engineer import Engineer
 from f1_pipelines.engineer.profiles import GrpoSettings
-from f1_pipelines.engineer.scenario_sampler import Scenes
-from f1_pipelines.engineer.training.counterfactual_returns import Moment, moments_of, values_of
-from f1_pipelines.engineer.training.self_play import with_copies
+from f1_pipelines.engineer.scenario_sampler import ScenarioSampler
+from f1_pipelines.engineer.training.counterfactual_returns import DecisionState, counterfactual_returns, decision_states
+from f1_pipelines.engineer.training.self_play import with_self_play
 from f1_pipelines.sim.engine.parameters import COMPOUNDS
 from f1_pipelines.sim.environment.commands import BadCommand, parse
 from f1_pipelines.sim.scenarios import Scenario
@@ -40,7 +40,7 @@ DRY = ("soft", "medium", "hard")
 
 
 @dataclass(frozen=True)
-class Tried:
+class SampledGroup:
     """Calls at one moment.
 
     Attributes:
@@ -50,16 +50,16 @@ class Tried:
         draws: (calls,) how often each was drawn.
     """
 
-    moment: Moment
+    moment: DecisionState
     ids: list[list[int]]
     calls: list[str]
     draws: np.ndarray
 
 
-class Practice:
+class RolloutSampler:
     """Plays the races of each step and hands the calls to trl."""
 
-    def __init__(self, rendering: Rendering, scenes: Scenes, told: GrpoSettings, seed: int, longest: int,
+    def __init__(self, rendering: Rendering, scenes: ScenarioSampler, told: GrpoSettings, seed: int, longest: int,
                  batch: int, share: slice = slice(None)) -> None:
         """
         Args:
@@ -73,7 +73,7 @@ class Practice:
         """
         self._rendering, self._scenes, self._told, self._seed, self._share = rendering, scenes, told, seed, share
         self._longest, self._batch = longest, batch
-        self._pool = race_keys("train", POOL // len(TRAINED), start=FIRST_RACE)
+        self._pool = race_keys("train", POOL // len(TRAINED_FAMILIES), start=FIRST_RACE)
         self.numbers: dict[str, float] = {}  # of the last step, by name
 
     def __call__(self, prompts: Sequence[str], trainer: Any) -> dict[str, Any]:
@@ -111,7 +111,7 @@ class Practice:
         return {"prompt_ids": prompt_ids + [prompt_ids[-1]] * room, "logprobs": None,
                 "completion_ids": completion_ids + [completion_ids[-1]] * room, "gain": gain + [0.0] * room}
 
-    def tried(self, engineer: Engineer, step: int, count: int | None = None) -> tuple[list[Tried], float]:
+    def tried(self, engineer: Engineer, step: int, count: int | None = None) -> tuple[list[SampledGroup], float]:
         """Calls drawn at moments of the step's races.
 
         Args:
@@ -128,26 +128,26 @@ class Practice:
         keys = [pool[k] for k in rng.choice(len(pool), told.races, replace=False)][self._share]
         scenarios = [self._scenes.scenario(*key) for key in keys]
         if told.copies:
-            scenarios = with_copies(scenarios, lambda texts: engineer.commands(texts, told.copies))
-        laps = [moment for race in moments_of(scenarios, engineer.commands) for moment in race]
+            scenarios = with_self_play(scenarios, lambda texts: engineer.commands(texts, told.copies))
+        laps = [moment for race in decision_states(scenarios, engineer.commands) for moment in race]
         chosen = [laps[k] for k in rng.permutation(len(laps))[:count]]
         drawn = engineer.draws([moment.seen.text for moment in chosen], told.samples, told.temperature)
         found = [self._distinct(moment, few) for moment, few in zip(chosen, drawn, strict=True)]
         differ = [one for one in found if len(one.calls) > 1]
         return differ or found[:1], 1.0 - len(differ) / len(found)
 
-    def raced(self, engineer: Engineer, tried: Sequence[Tried]) -> tuple[list[list[dict[str, Any]]], float]:
+    def raced(self, engineer: Engineer, tried: Sequence[SampledGroup]) -> tuple[list[list[dict[str, Any]]], float]:
         """How the race ends after each call, the policy going on, and the seconds of it that were not the policy's."""
         timed, started = _Timed(engineer), time.process_time()
-        ends = values_of([one.moment for one in tried], [one.calls for one in tried], timed)
+        ends = counterfactual_returns([one.moment for one in tried], [one.calls for one in tried], timed)
         return ends, time.process_time() - started - timed.seconds
 
-    def gains(self, one: Tried, ends: Sequence[Mapping[str, Any]]) -> np.ndarray:
+    def gains(self, one: SampledGroup, ends: Sequence[Mapping[str, Any]]) -> np.ndarray:
         """(calls,) score of each call, shaping included, less the mean of the moment's draws."""
         rewards = np.array([end["score"] for end in ends]) + self.shaping(one, ends)
         return rewards - one.draws @ rewards / one.draws.sum()
 
-    def shaping(self, one: Tried, ends: Sequence[Mapping[str, Any]]) -> np.ndarray:
+    def shaping(self, one: SampledGroup, ends: Sequence[Mapping[str, Any]]) -> np.ndarray:
         """(calls,) what is added to the scores."""
         added = np.zeros(len(one.calls))
         if self._told.two_compounds:
@@ -158,10 +158,10 @@ class Practice:
             added += self._told.agreement * np.array([call == best for call in one.calls])
         return added
 
-    def _distinct(self, moment: Moment, drawn: Sequence[Sequence[int]]) -> Tried:
+    def _distinct(self, moment: DecisionState, drawn: Sequence[Sequence[int]]) -> SampledGroup:
         draws = sorted(Counter(map(tuple, drawn)).items())
-        return Tried(moment, [list(ids) for ids, _ in draws], [self._rendering.command(ids) for ids, _ in draws],
-                     np.array([often for _, often in draws]))
+        return SampledGroup(moment, [list(ids) for ids, _ in draws], [self._rendering.command(ids) for ids, _ in draws],
+                            np.array([often for _, often in draws]))
 
 
 def _used_two(scenario: Scenario, end: Mapping[str, Any]) -> bool:

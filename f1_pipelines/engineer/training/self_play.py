@@ -11,14 +11,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from f1_pipelines.engineer.rollout import Caller, play_together
+from f1_pipelines.engineer.rollout import BatchPolicy, batched_rollout
 from f1_pipelines.sim.scenarios import Scenario
 from f1_pipelines.sim.scenarios.scenario import EGO
 
 _BY_COLUMN = ("pace_s", "practice_s", "grid", "compound", "age_laps", "fuel_laps")
 
 
-def with_copies(scenarios: Sequence[Scenario], copy: Caller) -> list[Scenario]:
+def with_self_play(scenarios: Sequence[Scenario], copy: BatchPolicy) -> list[Scenario]:
     """The races with the plans of both neighbours on the grid as the copy drove them.
 
     Args:
@@ -27,7 +27,7 @@ def with_copies(scenarios: Sequence[Scenario], copy: Caller) -> list[Scenario]:
     """
     seats = [(k, column) for k, scenario in enumerate(scenarios) for column in range(1, scenario.cars)
              if abs(scenario.grid[column] - scenario.grid[EGO]) == 1]
-    races = play_together([_in_the_car_of(scenarios[k], column) for k, column in seats], copy)
+    races = batched_rollout([_in_the_car_of(scenarios[k], column) for k, column in seats], copy)
     found = list(scenarios)
     for (k, column), race in zip(seats, races, strict=True):
         found[k] = _planned(found[k], column, race.info["stops"])

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from f1_pipelines.engineer.profiles import Profile
-from f1_pipelines.engineer.progress import SILENT, Curve, Listener, TrainingFailed
+from f1_pipelines.engineer.progress import SILENT, MetricHistory, Reporter, TrainingFailed
 from f1_pipelines.engineer.prompting.rendering import Rendering
-from f1_pipelines.engineer.training.callbacks import Watch
+from f1_pipelines.engineer.training.callbacks import MetricsCallback
 from f1_pipelines.engineer.training.distributed import on_one_device
 from f1_pipelines.engineer.training.optimizers import MuonAndAdamW
 from f1_pipelines.engineer.training.resuming import (
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 SAVED_EVERY = 200  # steps between checkpoints to resume from
 LOGGED_EVERY = 5  # steps that a point of the curve is the mean of
-LEAST_DROP = 0.2  # share of the first loss that has to go, or nothing was learnt
+MIN_LOSS_DROP = 0.2  # share of the first loss that has to go, or nothing was learnt
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Example:
 
 
 def train_sft(model: PreTrainedModel, rendering: Rendering, examples: Sequence[Example], profile: Profile, seed: int,
-              folder: Path, device: str = "cpu", listener: Listener = SILENT, taught: bool = False) -> Curve:
+              folder: Path, device: str = "cpu", listener: Reporter = SILENT, taught: bool = False) -> MetricHistory:
     """Train the model in place.
 
     Args:
@@ -75,7 +75,7 @@ def train_sft(model: PreTrainedModel, rendering: Rendering, examples: Sequence[E
     chosen = np.random.default_rng(seed).permutation(len(examples))[:told.taken(len(examples))]
     examples = [examples[k] for k in sorted(chosen)]
     rows = [rendering.example(example.prompt, example.completion) for example in examples]
-    curve = Curve()
+    curve = MetricHistory()
     config = SFTConfig(
         output_dir=str(folder), num_train_epochs=told.epochs, per_device_train_batch_size=told.batch,
         gradient_accumulation_steps=told.accumulate, learning_rate=told.lr, warmup_steps=told.warmup_steps,
@@ -96,11 +96,11 @@ def train_sft(model: PreTrainedModel, rendering: Rendering, examples: Sequence[E
         trainer = CompletionTrainer(
             model=model, args=config, train_dataset=Dataset.from_list(rows), processing_class=rendering.tokenizer,
             data_collator=partial(left_padded, rendering.tokenizer.pad_token_id),
-            callbacks=[Watch(curve, listener)], optimizers=(optimizer, None))
+            callbacks=[MetricsCallback(curve, listener)], optimizers=(optimizer, None))
         trainer.remove_callback(PrinterCallback)
         trainer.train(resume_from_checkpoint=last_checkpoint(folder, config.world_size))
     losses = curve.of("loss")
-    if not taught and len(losses) >= 8 and np.mean(losses[-4:]) > (1.0 - LEAST_DROP) * np.mean(losses[:2]):
+    if not taught and len(losses) >= 8 and np.mean(losses[-4:]) > (1.0 - MIN_LOSS_DROP) * np.mean(losses[:2]):
         raise TrainingFailed(f"the loss went from {np.mean(losses[:2]):.3f} to {np.mean(losses[-4:]):.3f} only, so "
                              "nothing was learnt; check the turns and the learning rate")
     if config.process_index == 0:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 END, PAD, START = "<|im_end|>", "<|endoftext|>", "<|im_start|>"
 _NUMBER = r"(?: x)?(?:\p{N}?\.\p{N}|\p{N}{1,3})"
-PIECES = rf"{_NUMBER}\n?|[^\p{{N}}\n]+?(?={_NUMBER}|\n|$)\n?|\n+"
+VOCABULARY_SIZE = rf"{_NUMBER}\n?|[^\p{{N}}\n]+?(?={_NUMBER}|\n|$)\n?|\n+"
 _ROLES = ("system\n", "user\n", "assistant\n", "\n\n")  # between the literals of a chat
 _ANSWER = f"\n{START}assistant\n<think>\n\n</think>\n\n"  # what the chat puts between question and answer
 _LITERAL = (_ANSWER, "<think>", "</think>", "<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>")
@@ -32,7 +32,7 @@ def train_tokenizer(texts: Iterable[str], architecture: Architecture) -> PreTrai
 
     bpe = Tokenizer(models.BPE())
     bpe.pre_tokenizer = pre_tokenizers.Sequence([
-        pre_tokenizers.Split(Regex(PIECES), "isolated"),
+        pre_tokenizers.Split(Regex(VOCABULARY_SIZE), "isolated"),
         pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
     bpe.decoder = decoders.ByteLevel()
     # With every text, as they come in every chat: seen once they would be read letter by letter.

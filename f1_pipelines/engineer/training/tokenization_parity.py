@@ -1,4 +1,4 @@
-"""Do SFT, practice, examination and service read and write the same tokens? `disagreements(...)` finds out."""
+"""Do SFT, practice, examination and service read and write the same tokens? `parity_errors(...)` finds out."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ IGNORED = -100
 THINKING = "<think>\n\n</think>\n\n"  # an empty thought, which is how Qwen3 writes that it thinks nothing
 
 
-def disagreements(rendering: Rendering, examples: Sequence[Example]) -> list[str]:
+def parity_errors(rendering: Rendering, examples: Sequence[Example]) -> list[str]:
     """One sentence for each turn that is not the same everywhere; empty when all is well.
 
     Looked at: the prompt's ids in an SFT example, as generation and practice render them, and as the chat template

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from f1_pipelines.models.continual.settings import UpdateConfig
 from f1_pipelines.models.f1net import F1Net
 from f1_pipelines.models.trained import TrainedRanker
-from f1_pipelines.models.vocabulary import ROOKIE, Vocabulary
+from f1_pipelines.models.vocabulary import UNKNOWN, Vocabulary
 
 _EMBEDDINGS = {"driver": "driver.weight", "constructor": "constructor.weight"}
 
@@ -42,7 +42,7 @@ def grow(trained: TrainedRanker, drivers: Vocabulary, constructors: Vocabulary) 
     for name in _EMBEDDINGS.values():
         known = state[name]
         newcomers = grown.get_parameter(name).shape[0] - known.shape[0]
-        state[name] = torch.cat([known, known[ROOKIE].expand(newcomers, -1)])
+        state[name] = torch.cat([known, known[UNKNOWN].expand(newcomers, -1)])
     grown.load_state_dict(state)
     return replace(trained, model=grown.eval(), drivers=drivers, constructors=constructors)
 

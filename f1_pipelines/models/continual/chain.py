@@ -33,7 +33,7 @@ from f1_pipelines.models.checkpoints import Checkpoint, CheckpointError, load_ch
 from f1_pipelines.models.continual.adaptation import adapt, grow_fisher
 from f1_pipelines.models.continual.fisher import load_fisher
 from f1_pipelines.models.continual.settings import PULLED_BACK, UpdateConfig
-from f1_pipelines.models.continual.update import Known, Learnt, learn, window_of
+from f1_pipelines.models.continual.update import LearntState, UpdateResult, learn, window_of
 from f1_pipelines.models.trained import TrainedRanker
 from f1_pipelines.settings import settings
 
@@ -136,7 +136,7 @@ class _Growing:
                         & ~rows["weekend"].isin(self.since["weekend"])]
         self.last_season = self.old[self.old["season"] == self.old["season"].max()]
         fisher = load_fisher(pretrained) if settings.method in PULLED_BACK else None
-        self.anchor = Known(pretrained.trained, fisher)
+        self.anchor = LearntState(pretrained.trained, fisher)
         self.newest, self.known = pretrained, self.anchor
         self.learning = {"settings": asdict(settings), "pretrained": pretrained.id}
         self.made: list[Link] = []
@@ -154,12 +154,13 @@ class _Growing:
         seen = window if self.settings.method != "replay" else pd.concat([self.old, window], ignore_index=True)
         self._link("ewc", weekend, seen, lambda: learn(self.known, self.anchor, window, self.settings, self.old))
 
-    def _adapted(self, race: pd.DataFrame) -> Learnt:
+    def _adapted(self, race: pd.DataFrame) -> UpdateResult:
         trained = adapt(self.known.trained, race)
         moves = self.settings.method == "online_ewc"  # else the Fisher stays with the pretrained ranker
-        return Learnt(Known(trained, grow_fisher(self.known.fisher, trained.model) if moves else None), [], race)
+        return UpdateResult(LearntState(trained, grow_fisher(self.known.fisher, trained.model) if moves else None), [],
+                            race)
 
-    def _link(self, kind: str, weekend: str, seen: pd.DataFrame, make: Callable[[], Learnt]) -> None:
+    def _link(self, kind: str, weekend: str, seen: pd.DataFrame, make: Callable[[], UpdateResult]) -> None:
         version = data_version(seen)
         key = {"kind": kind, "weekend": weekend, "parent": self.newest.id, "data_version": version,
                "settings": json.dumps(asdict(self.settings), sort_keys=True)}
@@ -172,7 +173,7 @@ class _Growing:
             checkpoint, fisher = link.checkpoint, learnt.known.fisher
         else:
             fisher = load_fisher(checkpoint) if self.settings.method == "online_ewc" else None
-        self.newest, self.known = checkpoint, Known(checkpoint.trained, fisher)
+        self.newest, self.known = checkpoint, LearntState(checkpoint.trained, fisher)
         self.ids.append(checkpoint.id)
 
     def _stored(self, key: dict[str, str]) -> Checkpoint | None:
@@ -184,7 +185,7 @@ class _Growing:
                 self.log(f"{lost}; it is made again from the same rows")
         return None
 
-    def _store(self, key: dict[str, str], learnt: Learnt, seen: pd.DataFrame, seconds: float) -> Link:
+    def _store(self, key: dict[str, str], learnt: UpdateResult, seen: pd.DataFrame, seconds: float) -> Link:
         """Keep what was learnt, with how good the ranker was on the race before it learnt from it and after."""
         trained, before = learnt.known.trained, self.newest.trained
         race = self.since[self.since["weekend"] == key["weekend"]]

@@ -26,7 +26,7 @@ from f1_pipelines.models.training import objective, one_thread, training_races
 
 
 @dataclass(frozen=True)
-class Known:
+class LearntState:
     """A ranker and how much each of its weights matters; the Fisher is missing where nothing asks for it."""
 
     trained: TrainedRanker
@@ -34,7 +34,7 @@ class Known:
 
 
 @dataclass(frozen=True)
-class Learnt:
+class UpdateResult:
     """What an update gave.
 
     Attributes:
@@ -43,13 +43,13 @@ class Learnt:
         rows: The rows it saw, old races that were replayed included.
     """
 
-    known: Known
+    known: LearntState
     history: list[dict[str, float]]
     rows: pd.DataFrame
 
 
-def learn(before: Known, pretrained: Known, window: pd.DataFrame, settings: UpdateConfig,
-          old: pd.DataFrame | None = None) -> Learnt:
+def learn(before: LearntState, pretrained: LearntState, window: pd.DataFrame, settings: UpdateConfig,
+          old: pd.DataFrame | None = None) -> UpdateResult:
     """Learn from the races of the window. The rankers that come in are left as they are.
 
     Args:
@@ -102,7 +102,7 @@ def learn(before: Known, pretrained: Known, window: pd.DataFrame, settings: Upda
         keep = settings.fisher_decay
         moved = {name: keep * values + (1 - keep) * latest[name] for name, values in fisher.items()}
     seen = races if replayed is None else pd.concat([replayed, races], ignore_index=True)
-    return Learnt(Known(trained, moved), history, seen)
+    return UpdateResult(LearntState(trained, moved), history, seen)
 
 
 def window_of(rows: pd.DataFrame, weekend: str, races: int) -> pd.DataFrame:
@@ -112,7 +112,7 @@ def window_of(rows: pd.DataFrame, weekend: str, races: int) -> pd.DataFrame:
     return rows[rows["weekend"].isin(latest)]
 
 
-def _anchor(before: Known, pretrained: Known, grown: TrainedRanker, settings: UpdateConfig,
+def _anchor(before: LearntState, pretrained: LearntState, grown: TrainedRanker, settings: UpdateConfig,
             ) -> tuple[Mapping[str, Tensor], Mapping[str, Tensor] | None]:
     """Where the pull goes to, and how strong it is at each weight; None where there is no pull."""
     if settings.method not in PULLED_BACK:

@@ -15,12 +15,12 @@ from pydantic import ValidationError
 from f1_pipelines.serve.errors import FAULT
 from f1_pipelines.serve.live_race import end_of
 from f1_pipelines.serve.openenv.models import F1Action, F1Observation, F1State
-from f1_pipelines.serve.race_factory import CLIENTS_FAULTS, ResetAsked, published_weekend
+from f1_pipelines.serve.race_factory import CLIENTS_FAULTS, ResetRequest, published_weekend
 from f1_pipelines.sim.environment.environment import EpisodeOver, RaceEnvironment, Step
 from f1_pipelines.sim.environment.observation import Observation as Seen
 from f1_pipelines.sim.scenarios import ENV_VERSION, GRAND_PRIX, MAX_SEED, UNSEEN_FAMILY, BadScenario, seeds_of
 
-Told = TypeVar("Told")
+EpisodeReply = TypeVar("Told")
 
 
 class ServerFault(RuntimeError):
@@ -44,7 +44,7 @@ class F1Environment(Environment[F1Action, F1Observation, F1State]):
         self._state = F1State(env_version=ENV_VERSION)
 
     def reset(self, seed: int | None = None, episode_id: str | None = None, **asked: Any) -> F1Observation:
-        """Begin a race: `asked` are the fields of `ResetAsked`. Without a seed one of the split is drawn,
+        """Begin a race: `asked` are the fields of `ResetRequest`. Without a seed one of the split is drawn,
         of the training split if none is named; `state` tells which.
 
         Raises:
@@ -91,7 +91,7 @@ class F1Environment(Environment[F1Action, F1Observation, F1State]):
         self._closed = True
         self._race, self._seen = RaceEnvironment(), None
 
-    def _begin(self, asked: ResetAsked, episode_id: str | None) -> F1Observation:
+    def _begin(self, asked: ResetRequest, episode_id: str | None) -> F1Observation:
         self._check_open()
         seed = _drawn(asked) if asked.seed is None else asked.seed
         self._seen = self._race.reset(seed, asked.family, asked.split, asked.circuit, asked.weekend, asked.car)
@@ -117,7 +117,7 @@ class F1Environment(Environment[F1Action, F1Observation, F1State]):
             raise EpisodeOver("this session is closed: connect again.")
 
 
-def _drawn(asked: ResetAsked) -> int:
+def _drawn(asked: ResetRequest) -> int:
     """Any seed of the split that is asked for; without one, of those to train on."""
     start = secrets.randbelow(MAX_SEED - 1000)
     if asked.family == GRAND_PRIX:
@@ -126,13 +126,13 @@ def _drawn(asked: ResetAsked) -> int:
     return seeds_of(asked.family, split, 1, start)[0]
 
 
-def _understood(asked: dict[str, Any]) -> ResetAsked:
+def _understood(asked: dict[str, Any]) -> ResetRequest:
     try:
-        return ResetAsked.model_validate(asked)
+        return ResetRequest.model_validate(asked)
     except ValidationError as problem:
         first = problem.errors()[0]
         where = ascii(first["loc"][0])[1:-1][:40]
-        raise BadScenario(f"reset: {where}: {first['msg']}. It takes {', '.join(ResetAsked.model_fields)}.") from None
+        raise BadScenario(f"reset: {where}: {first['msg']}. It takes {', '.join(ResetRequest.model_fields)}.") from None
 
 
 def _observation(step: Step, with_text: bool) -> F1Observation:
@@ -142,7 +142,7 @@ def _observation(step: Step, with_text: bool) -> F1Observation:
         reward=step.reward, done=step.done, end=end_of(step) if step.done else None, metadata={})
 
 
-def _told(work: Callable[[], Told]) -> Told:
+def _told(work: Callable[[], EpisodeReply]) -> EpisodeReply:
     """Do it; a fault of ours reaches no client with its words, which may name paths."""
     try:
         return work()

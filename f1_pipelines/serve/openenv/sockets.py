@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from f1_pipelines.serve.openenv.environment import F1Environment
 from f1_pipelines.serve.openenv.models import F1Action, F1Observation, F1State
-from f1_pipelines.serve.rate_limit import Bucket
+from f1_pipelines.serve.rate_limit import TokenBucket
 from f1_pipelines.serve.settings import ServeSettings
 
 NAME = "f1_race_engineer"
@@ -47,7 +47,7 @@ class SocketLimits:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         limits, begun_s = self._settings, time.monotonic()
-        bucket = Bucket(limits.messages_per_s, limits.messages_per_s, begun_s)
+        bucket = TokenBucket(limits.messages_per_s, limits.messages_per_s, begun_s)
 
         async def limited() -> Message:
             while True:

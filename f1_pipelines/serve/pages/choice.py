@@ -7,7 +7,7 @@ from nicegui import ui
 
 from f1_pipelines.serve.policies import offers
 from f1_pipelines.serve.published_warehouse import NoWarehouse, published
-from f1_pipelines.serve.race_factory import BY_HAND, RaceAsked
+from f1_pipelines.serve.race_factory import BY_HAND, RaceRequest
 from f1_pipelines.serve.routes.predictions import driver_name
 from f1_pipelines.sim.scenarios import FAMILIES, GRAND_PRIX, MAX_SEED
 
@@ -57,12 +57,12 @@ class ChoiceForm:
         self.driver = ui.select({}, label="Whose pit wall").classes("min-w-40 grow").props("data-mark=driver")
         self._drivers()
 
-    def asked(self) -> RaceAsked:
+    def asked(self) -> RaceRequest:
         """The race that is chosen now."""
-        return RaceAsked(family=self.family.value, seed=int(self.seed.value or 0),
-                         circuit=(self.circuit.value or None) if self.circuit else None,
-                         weekend=self.weekend.value if self.weekend else None,
-                         car=self.driver.value if self.driver else None)
+        return RaceRequest(family=self.family.value, seed=int(self.seed.value or 0),
+                           circuit=(self.circuit.value or None) if self.circuit else None,
+                           weekend=self.weekend.value if self.weekend else None,
+                           car=self.driver.value if self.driver else None)
 
     def _drivers(self) -> None:
         names = _starters(self.weekend.value) if self.weekend.value else {}

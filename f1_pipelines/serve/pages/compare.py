@@ -5,7 +5,7 @@ import pandas as pd
 from fastapi import Request
 from nicegui import run, ui
 
-from f1_pipelines.serve.finishing_orders import GRID, PROMOTED, RESULT, NotKnown, checkpoints, order_of
+from f1_pipelines.serve.finishing_orders import GRID, PROMOTED, RESULT, OrderUnknown, checkpoints, order_of
 from f1_pipelines.serve.notices import newest_result
 from f1_pipelines.serve.pages.frame import PATIENCE_S, card, frame, notices, of_the_warehouse
 from f1_pipelines.serve.pages.lines import form, slopes
@@ -98,7 +98,7 @@ class TwoOrders:
         try:
             told = await run.io_bound(_compared, *asked)
             problem = None
-        except (NotKnown, NoWarehouse) as refusal:
+        except (OrderUnknown, NoWarehouse) as refusal:
             told, problem = None, str(refusal.args[0])
         if asked != (self.weekend.value, self.a.value, self.b.value):
             return  # somebody chose again meanwhile

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 from nicegui import ui
 
-from f1_pipelines.serve.notices import standing
+from f1_pipelines.serve.notices import data_notices
 from f1_pipelines.serve.published_warehouse import NoWarehouse, published
 
 PAGES = (("/", "Live simulator", "sports_motorsports"), ("/predict", "Predict", "leaderboard"),
@@ -74,7 +74,7 @@ def of_the_warehouse() -> list[str]:
     """What must be said of everything that is stored, or that nothing is."""
     try:
         with published() as connection:
-            return standing(connection).sentences()
+            return data_notices(connection).sentences()
     except NoWarehouse as problem:
         return [str(problem)[0].upper() + str(problem)[1:] + "."]
 

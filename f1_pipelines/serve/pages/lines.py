@@ -14,7 +14,7 @@ _TEXT = {"color": INK, "fontSize": 11}
 _FAINT = {"lineStyle": {"color": INK, "opacity": 0.2}}
 
 
-def chances(cars: Sequence[RankedCar]) -> dict[str, Any]:
+def probabilities(cars: Sequence[RankedCar]) -> dict[str, Any]:
     """Chance of a win, a podium and points of each car [%], the first on top."""
     names = [car.name for car in cars]
     return {

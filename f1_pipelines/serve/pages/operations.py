@@ -8,7 +8,7 @@ from nicegui import run, ui
 
 from f1_pipelines.identity.weekends import UnknownWeekend
 from f1_pipelines.serve.dagster_api import ASSET_JOB, DagsterUnavailable, Materialized, Run
-from f1_pipelines.serve.finishing_orders import NotKnown, next_key
+from f1_pipelines.serve.finishing_orders import OrderUnknown, next_key
 from f1_pipelines.serve.notices import newest_result
 from f1_pipelines.serve.pages.frame import PATIENCE_S, card, frame, notices, of_the_warehouse
 from f1_pipelines.serve.published_warehouse import NoWarehouse, published
@@ -97,7 +97,7 @@ class OperationsPage:
         try:
             self._operations.check(self._key.value)
             begun = await run.io_bound(start, self._weekend.value)
-        except (KeyRefused, DagsterUnavailable, NoWarehouse, NotKnown, UnknownWeekend) as problem:
+        except (KeyRefused, DagsterUnavailable, NoWarehouse, OrderUnknown, UnknownWeekend) as problem:
             ui.notify(str(problem.args[0]), type="negative", multi_line=True)
             return
         ui.notify(f"{begun.job} of {begun.weekend}: run {begun.id[:8]} is {begun.state}", type="positive")
@@ -150,7 +150,7 @@ def _weekends() -> tuple[list[str], str | None, str | None]:
             newest = newest_result(connection)
             try:
                 upcoming = next_key(connection)
-            except NotKnown:
+            except OrderUnknown:
                 upcoming = None
     except NoWarehouse:
         return [], None, None

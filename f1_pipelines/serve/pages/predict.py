@@ -4,9 +4,9 @@ from __future__ import annotations
 from fastapi import Request
 from nicegui import run, ui
 
-from f1_pipelines.serve.finishing_orders import NotKnown, next_key, predicted_order, season_hits
+from f1_pipelines.serve.finishing_orders import OrderUnknown, next_key, predicted_order, season_hits
 from f1_pipelines.serve.pages.frame import PATIENCE_S, card, frame, notices, of_the_warehouse
-from f1_pipelines.serve.pages.lines import chances, hits_by_race
+from f1_pipelines.serve.pages.lines import hits_by_race, probabilities
 from f1_pipelines.serve.published_warehouse import NoWarehouse, published
 from f1_pipelines.serve.routes.predictions import Prediction, constructor_name, prediction_of, weekends_of
 from f1_pipelines.serve.schemas import WeekendRow
@@ -69,7 +69,7 @@ class PredictPage:
         with self._answer:
             try:
                 told, hits = await run.io_bound(_asked, self.weekend.value, stage, self.season.value)
-            except (NotKnown, NoWarehouse) as problem:
+            except (OrderUnknown, NoWarehouse) as problem:
                 notices(of_the_warehouse())
                 ui.label(str(problem.args[0])).classes("text-base").props("data-mark=nothing")
                 return
@@ -115,7 +115,7 @@ def _told(told: Prediction, hits: list[dict[str, object]]) -> None:
         with ui.column().classes("lg:col-span-4 gap-3 min-w-0"):
             if has_chances:
                 with card("Chances of the first ten"):
-                    ui.echart(chances(told.ranking[:10])).classes("w-full h-80")
+                    ui.echart(probabilities(told.ranking[:10])).classes("w-full h-80")
             if hits:
                 with card("The season so far: places hit exactly, and rank correlation with the result"):
                     ui.echart(hits_by_race(hits)).classes("w-full h-64")
@@ -127,7 +127,7 @@ def _weekends() -> tuple[list[WeekendRow], str | None]:
         rows = weekends_of(connection)
         try:
             return rows, next_key(connection)
-        except NotKnown:
+        except OrderUnknown:
             return rows, None
 
 

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from f1_pipelines.serve.openenv.environment import ServerFault
 from f1_pipelines.serve.openenv.models import F1Action, F1Observation, F1State
 from f1_pipelines.serve.openenv.sessions import NoSession, Session, Sessions, TooManySessions
-from f1_pipelines.serve.race_factory import CLIENTS_FAULTS, ResetAsked
+from f1_pipelines.serve.race_factory import CLIENTS_FAULTS, ResetRequest
 from f1_pipelines.serve.settings import ServeSettings
 from f1_pipelines.sim.environment.environment import EpisodeOver
 
@@ -22,7 +22,7 @@ REFUSALS = {404: {"description": "No such session"}, 409: {"description": "The r
             422: {"description": "Not understood"}, 503: {"description": "All sessions are taken"}}
 
 
-class Reset(ResetAsked):
+class Reset(ResetRequest):
     """Which race, in a session that is there or in a new one."""
 
     session_id: SessionId = None

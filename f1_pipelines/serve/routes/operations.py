@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from f1_pipelines.identity.weekends import UnknownWeekend, weekend
 from f1_pipelines.serve.dagster_api import ASSET_JOB, DagsterApi, DagsterUnavailable, Run
-from f1_pipelines.serve.finishing_orders import NotKnown
+from f1_pipelines.serve.finishing_orders import OrderUnknown
 from f1_pipelines.serve.notices import newest_result
 from f1_pipelines.serve.published_warehouse import NoWarehouse, published
 from f1_pipelines.serve.schemas import Key, Refusal
@@ -32,7 +32,7 @@ class KeyRefused(PermissionError):
     """Who asks may not start anything."""
 
 
-class Order(BaseModel):
+class StartRequest(BaseModel):
     """Of which weekend."""
 
     model_config = ConfigDict(extra="forbid")
@@ -96,7 +96,7 @@ class Operations:
             with published() as connection:
                 newest = newest_result(connection)
             if newest is None:
-                raise NotKnown("there is no result to learn from yet; start /ingest/finish for a weekend first")
+                raise OrderUnknown("there is no result to learn from yet; start /ingest/finish for a weekend first")
             key = newest[0]
         return self._start(ASSET_JOB, key, FINETUNED)
 
@@ -122,11 +122,11 @@ def router(settings: ServeSettings) -> APIRouter:
         except KeyRefused as problem:
             raise HTTPException(401 if operations.has_key else 403, str(problem)) from None
 
-    def ingest(order: Order) -> Job:
+    def ingest(order: StartRequest) -> Job:
         """Before a race: practice, qualifying, grid, features, prediction (job `pre_race`)."""
         return _told(lambda: operations.ingest(order.weekend))
 
-    def finish(order: Order) -> Job:
+    def finish(order: StartRequest) -> Job:
         """After a race: results, laps, what the ranker learns from it, evaluation (job `post_race`)."""
         return _told(lambda: operations.finish(order.weekend))
 
@@ -151,7 +151,7 @@ def _told(ask: Callable[[], Run | None]) -> Job:
         run = ask()
     except (DagsterUnavailable, NoWarehouse) as problem:
         raise HTTPException(503, str(problem)) from None
-    except (UnknownWeekend, NotKnown) as problem:
+    except (UnknownWeekend, OrderUnknown) as problem:
         raise HTTPException(404, str(problem.args[0])) from None
     if run is None:
         raise HTTPException(404, "Dagster knows no run of that id; POST /ingest and its like reply with one")

@@ -18,8 +18,8 @@ from f1_pipelines.identity.weekends import weekend as known_weekend
 from f1_pipelines.serve.finishing_orders import (
     PROMOTED,
     RESULT,
-    NotKnown,
-    Order,
+    FinishingOrder,
+    OrderUnknown,
     checkpoints,
     next_key,
     order_of,
@@ -27,7 +27,7 @@ from f1_pipelines.serve.finishing_orders import (
     result_order,
     spearman_between,
 )
-from f1_pipelines.serve.notices import standing
+from f1_pipelines.serve.notices import data_notices
 from f1_pipelines.serve.published_warehouse import NoWarehouse, published
 from f1_pipelines.serve.schemas import (
     ComparedCar,
@@ -106,27 +106,27 @@ def weekends_of(connection: duckdb.DuckDBPyConnection, season: int | None = None
     return [row.model_copy(update={"stages": sorted(row.stages, key=STAGES.index)}) for row in found]
 
 
-def prediction_of(connection: duckdb.DuckDBPyConnection, order: Order) -> Prediction:
+def prediction_of(connection: duckdb.DuckDBPyConnection, order: FinishingOrder) -> Prediction:
     """A model's order with everything that belongs beside it."""
     event = known_weekend(order.weekend, settings().calendar_path)
     rows, known = order.rows, order.rows["actual_position"].notna().any()
     starters = rows[rows["actual_position"].notna()]
-    actual = Order(order.weekend, RESULT, starters.assign(position=starters["actual_position"]))
+    actual = FinishingOrder(order.weekend, RESULT, starters.assign(position=starters["actual_position"]))
     return Prediction(
         weekend=order.weekend, event=event.event_name, circuit=event.circuit, race_start=event.race_start,
         stage=order.stage, model=order.name, kind=order.kind, trained_through=order.trained_through,
         made_at=order.made_at, stored=order.stored, spearman=spearman_between(order, actual) if known else None,
         exact_matches=int(rows["exact_match"].fillna(False).sum()) if known else None,
-        notices=standing(connection, order).sentences(),
+        notices=data_notices(connection, order).sentences(),
         ranking=[RankedCar(**_plain(row) | {"name": driver_name(row["driver"]), "predicted_position": row["position"]})
                  for row in rows.to_dict("records")])
 
 
-def comparison_of(connection: duckdb.DuckDBPyConnection, a: Order, b: Order) -> Comparison:
+def comparison_of(connection: duckdb.DuckDBPyConnection, a: FinishingOrder, b: FinishingOrder) -> Comparison:
     """Two orders of the same weekend, and how close either is to the result."""
     try:
         result = result_order(connection, a.weekend)
-    except NotKnown:
+    except OrderUnknown:
         result = None
     cars = a.rows[["driver", "constructor", "position"]].merge(
         b.rows[["driver", "constructor", "position"]], on="driver", how="outer", suffixes=("_a", "_b"))
@@ -136,7 +136,7 @@ def comparison_of(connection: duckdb.DuckDBPyConnection, a: Order, b: Order) -> 
     sides = [Side(name=order.name, stage=order.stage, trained_through=order.trained_through,
                   look_back=order.in_sample, spearman=spearman_between(order, result) if result else None)
              for order in (a, b)]
-    notices = dict.fromkeys(sentence for order in (a, b) for sentence in standing(connection, order).sentences())
+    notices = dict.fromkeys(sentence for order in (a, b) for sentence in data_notices(connection, order).sentences())
     return Comparison(
         weekend=a.weekend, event=known_weekend(a.weekend, settings().calendar_path).event_name, a=sides[0], b=sides[1],
         spearman_between=spearman_between(a, b), notices=list(notices),
@@ -161,7 +161,7 @@ def _asked() -> Iterator[duckdb.DuckDBPyConnection]:
             yield connection
     except NoWarehouse as problem:
         raise HTTPException(503, str(problem)) from None
-    except (NotKnown, UnknownWeekend, UnknownSeason) as problem:
+    except (OrderUnknown, UnknownWeekend, UnknownSeason) as problem:
         raise HTTPException(404, str(problem.args[0])) from None
 
 

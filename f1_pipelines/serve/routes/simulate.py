@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field, TypeAdapter
 from f1_pipelines.serve.errors import FAULT, fault
 from f1_pipelines.serve.live_race import Lap, LiveRace, RaceEnd
 from f1_pipelines.serve.policies import Offer, PolicyUnavailable, offers
-from f1_pipelines.serve.race_factory import BY_HAND, CLIENTS_FAULTS, Name, RaceAsked, begin_race
+from f1_pipelines.serve.race_factory import BY_HAND, CLIENTS_FAULTS, Name, RaceRequest, begin_race
 from f1_pipelines.serve.settings import ServeSettings
 from f1_pipelines.sim.engine.priors import prior_rows
 from f1_pipelines.sim.environment.commands import usage
@@ -23,15 +23,15 @@ from f1_pipelines.sim.scenarios import FAMILIES, GRAND_PRIX
 EVENTS = "text/event-stream"
 
 
-class Simulation(RaceAsked):
+class Simulation(RaceRequest):
     """Which race, and who calls it."""
 
     policy: Name = Field("expert", description="One of GET /policies.")
     stream: bool = Field(False, description="Lap by lap as Server-Sent Events, as `Accept: text/event-stream` asks.")
 
 
-class Start(BaseModel):
-    """Which race it is: the answers to `RaceAsked`, and what everybody knows before lights out."""
+class SimulationStart(BaseModel):
+    """Which race it is: the answers to `RaceRequest`, and what everybody knows before lights out."""
 
     family: str
     seed: int
@@ -47,7 +47,7 @@ class Start(BaseModel):
 class Simulated(BaseModel):
     """A whole race: lap 0 is the grid."""
 
-    start: Start
+    start: SimulationStart
     laps: list[Lap]
     end: RaceEnd
 
@@ -107,7 +107,8 @@ def router(settings: ServeSettings) -> APIRouter:
     return routes
 
 
-async def _parts(asked: Simulation, places: asyncio.Semaphore, most_s: float) -> AsyncIterator[Start | Lap | RaceEnd]:
+async def _parts(asked: Simulation, places: asyncio.Semaphore,
+                 most_s: float) -> AsyncIterator[SimulationStart | Lap | RaceEnd]:
     """The start, the grid, every lap and the end of a race, as they come."""
     until = time.monotonic() + most_s
     async with places:
@@ -121,7 +122,8 @@ async def _parts(asked: Simulation, places: asyncio.Semaphore, most_s: float) ->
         yield race.end
 
 
-async def _events(start: Start, parts: AsyncIterator[Start | Lap | RaceEnd]) -> AsyncIterator[bytes]:
+async def _events(start: SimulationStart,
+                  parts: AsyncIterator[SimulationStart | Lap | RaceEnd]) -> AsyncIterator[bytes]:
     """The parts as Server-Sent Events. What goes wrong once the stream is on comes as its last event."""
     yield _event(start)
     try:
@@ -135,13 +137,14 @@ async def _events(start: Start, parts: AsyncIterator[Start | Lap | RaceEnd]) -> 
         yield _event(Problem(detail=FAULT))
 
 
-def _event(part: Start | Lap | RaceEnd | Problem) -> bytes:
-    name = {Start: "start", Lap: "lap", RaceEnd: "end", Problem: "error"}[type(part)]
+def _event(part: SimulationStart | Lap | RaceEnd | Problem) -> bytes:
+    name = {SimulationStart: "start", Lap: "lap", RaceEnd: "end", Problem: "error"}[type(part)]
     return b"event: %s\ndata: %s\n\n" % (name.encode(), TypeAdapter(type(part)).dump_json(part))
 
 
-def _start(race: LiveRace) -> Start:
+def _start(race: LiveRace) -> SimulationStart:
     scenario = race.scenario
-    return Start(family=scenario.family, seed=scenario.seed, split=scenario.split, circuit=scenario.circuit.circuit,
-                 weekend=scenario.weekend, policy=race.name, laps=scenario.laps, briefing=race.briefing,
-                 env_version=race.env_version)
+    return SimulationStart(family=scenario.family, seed=scenario.seed, split=scenario.split,
+                           circuit=scenario.circuit.circuit,
+                           weekend=scenario.weekend, policy=race.name, laps=scenario.laps, briefing=race.briefing,
+                           env_version=race.env_version)

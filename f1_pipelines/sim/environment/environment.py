@@ -17,7 +17,7 @@ from f1_pipelines.sim.environment.commands import BadCommand, Command, parse
 from f1_pipelines.sim.environment.inspections import Answer
 from f1_pipelines.sim.environment.notes import Notes
 from f1_pipelines.sim.environment.observation import Observation, observe
-from f1_pipelines.sim.environment.pit_wall import EGO, OnTrack, Wall
+from f1_pipelines.sim.environment.pit_wall import EGO, OnTrack, PitWallState
 from f1_pipelines.sim.scenarios import (
     ENV_VERSION,
     GRAND_PRIX,
@@ -31,7 +31,7 @@ from f1_pipelines.sim.scenarios import (
 )
 from f1_pipelines.sim.scenarios.opponents import calls_with
 from f1_pipelines.sim.scoring.dimensions import Score
-from f1_pipelines.sim.scoring.score import judge, potential
+from f1_pipelines.sim.scoring.score import potential, score_race
 
 REWARDS = ("shaped", "terminal")
 LONGEST_KEY = 60  # characters of a weekend
@@ -101,7 +101,7 @@ class RaceEnvironment:
         """Begin a sprint that was made before."""
         self._scenario, self._plans, self._race = scenario, plans_of([scenario]), prepare(setup_of([scenario]))
         self._state: RaceState = new_state(self._race)
-        self._history, self._wall, self._told, self._score = [self._state], Wall(), 0.0, None
+        self._history, self._wall, self._told, self._score = [self._state], PitWallState(), 0.0, None
         self._notes = Notes()
         return self._observe()
 
@@ -166,7 +166,7 @@ class RaceEnvironment:
         return answer, info, command
 
     def _finish(self, info: dict[str, Any]) -> None:
-        self._score, details = judge(self._scenario, self._race, self._history, self._wall)
+        self._score, details = score_race(self._scenario, self._race, self._history, self._wall)
         info.update(details, score=self._score.total, dimensions=self._score.as_dict())
 
     @property

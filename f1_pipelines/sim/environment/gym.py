@@ -15,7 +15,7 @@ from f1_pipelines.sim.engine.parameters import COMPOUNDS
 from f1_pipelines.sim.environment.commands import parse
 from f1_pipelines.sim.environment.environment import RaceEnvironment, Step
 from f1_pipelines.sim.environment.observation import Observation
-from f1_pipelines.sim.environment.vector import FEATURES, WORDLESS, action_of, command_of
+from f1_pipelines.sim.environment.vector import FEATURES, TEXT_FREE, action_of, command_of
 from f1_pipelines.sim.scenarios import seeds_of
 
 _LIMIT = 100.0
@@ -36,7 +36,7 @@ class RaceEngineerEnv(gymnasium.Env[np.ndarray, int]):
                  render_mode: str | None = None) -> None:
         self.family, self.split, self.render_mode = family, split, render_mode
         self._race, self._seeds = RaceEnvironment(reward), seeds_of(family, split, 512)
-        self.action_space = gymnasium.spaces.Discrete(WORDLESS)
+        self.action_space = gymnasium.spaces.Discrete(TEXT_FREE)
         self.observation_space = gymnasium.spaces.Box(-_LIMIT, _LIMIT, (len(FEATURES),), np.float32)
 
     def reset(self, *, seed: int | None = None,

@@ -20,7 +20,7 @@ from f1_pipelines.sim.scenarios.rng import share
 from f1_pipelines.sim.scenarios.track_events import ONSET_ERROR, PEAK_ERROR, RADAR_LAPS, Forecast
 
 EGO = 0
-TOLD, TOLD_OF_MANY = 6, 4  # cars in an answer about the field
+ANSWERS_PER_RACE, ANSWERS_IN_FULL_FIELD = 6, 4  # cars in an answer about the field
 TYRE_ERROR_LAPS, FUEL_ERROR_LAPS, UNDERCUT_ERROR_S = 0.4, 0.08, 0.8  # standard deviations, as stated
 
 
@@ -156,7 +156,7 @@ def information(scenario: Scenario, topic: str) -> Answer:
                 "No stop is required.") + " An empty tank ends the race."
     else:
         order = sorted(range(scenario.cars), key=lambda k: scenario.practice_s[k])
-        count = TOLD if scenario.cars <= TOLD else TOLD_OF_MANY
+        count = ANSWERS_PER_RACE if scenario.cars <= ANSWERS_PER_RACE else ANSWERS_IN_FULL_FIELD
         first = min(max(order.index(EGO) - count // 2, 0), max(len(order) - count, 0))
         text = "Practice" + (f" from P{first + 1}" if first else "") + ": " + " ".join(
             f"{scenario.numbers[k]} {scenario.practice_s[k]:+.1f}" for k in order[first:first + count])

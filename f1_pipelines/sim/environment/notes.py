@@ -13,7 +13,7 @@ from f1_pipelines.sim.engine.drive import MODE_EFFECTS, TEMP_EFFECTS
 from f1_pipelines.sim.engine.parameters import COMPOUNDS
 from f1_pipelines.sim.environment.commands import Command
 
-KEPT = 8  # notes, the latest; the text shows as many as fit
+REMEMBERED = 8  # notes, the latest; the text shows as many as fit
 FUEL_SLOW = {"green": 1.0, "vsc": 0.65, "sc": 0.5, "red": 0.5}  # of what a racing lap takes
 WEAR_SLOW = {"green": 1.0, "vsc": 0.5, "sc": 0.25, "red": 0.25}
 FUEL, TYRES = "INSPECT_FUEL_MARGIN", "INSPECT_TYRE_DEGRADATION"
@@ -63,8 +63,8 @@ class Notes:
         return Notes(dict(self.lines), dict(self.margins))
 
     def latest(self) -> tuple[str, ...]:
-        """The newest `KEPT`, oldest first: `L3 fuel -0.35`, read in lap 3, the margin as it is now."""
-        shown = list(self.lines.items())[-KEPT:]
+        """The newest `REMEMBERED`, oldest first: `L3 fuel -0.35`, read in lap 3, the margin as it is now."""
+        shown = list(self.lines.items())[-REMEMBERED:]
         return tuple(f"L{lap} {self._now(key, line)}" for key, (lap, line) in shown)
 
     def _now(self, key: object, line: str) -> str:

@@ -14,7 +14,7 @@ from f1_pipelines.sim.engine.drive import MODES, TEMPS
 from f1_pipelines.sim.engine.parameters import COMPOUNDS, STATUSES
 from f1_pipelines.sim.engine.race import Race
 from f1_pipelines.sim.engine.state import RaceState
-from f1_pipelines.sim.environment.pit_wall import Wall
+from f1_pipelines.sim.environment.pit_wall import PitWallState
 from f1_pipelines.sim.environment.prompt import briefing_of, text_of
 from f1_pipelines.sim.scenarios import ENV_VERSION, Scenario
 from f1_pipelines.sim.scenarios.opponents import wetness_now
@@ -95,7 +95,7 @@ class Observation:
         return text_of(self)
 
 
-def observe(scenario: Scenario, race: Race, state: RaceState, wall: Wall, answer: str = "",
+def observe(scenario: Scenario, race: Race, state: RaceState, wall: PitWallState, answer: str = "",
             facts: dict[str, Any] | None = None, over: bool = False, row: int = 0,
             notes: tuple[str, ...] = ()) -> Observation:
     """The observation before the next lap of the race in that row of a batch."""

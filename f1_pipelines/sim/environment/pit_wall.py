@@ -1,4 +1,4 @@
-"""From a command to what happens on track, and whether the call could do anything: `Wall.call(command, ...)`.
+"""From a command to what happens on track, and whether the call could do anything: `PitWallState.call(command, ...)`.
 
 A call is void when nothing can come of it (to attack nobody, to set what is set, to ask again what cannot have
 changed), harmful when it gives away a place or a set. Void calls still take the lap.
@@ -25,10 +25,10 @@ from f1_pipelines.sim.scoring.schedules import NEAR_S
 
 EGO = 0
 HOLD_NEAR_S = 15.0
-ASK_AGAIN = {"REQUEST_FORECAST": 0, "INSPECT_TYRE_DEGRADATION": 2, "INSPECT_FUEL_MARGIN": 3,
-             "ASSESS_UNDERCUT_WINDOW": 2, "CHECK_OPPONENT_STRATEGY": 99, "REQUEST_INFO": 99,
-             "ESCALATE_TO_PRINCIPAL": 99, "RECOMMEND_PIT": 2}  # laps before the answer may have changed
-TALK = ("RADIO_DRIVER", "DRAFT_PIT_WALL", "BRIEF_MEDIA")
+REPEAT_AFTER_LAPS = {"REQUEST_FORECAST": 0, "INSPECT_TYRE_DEGRADATION": 2, "INSPECT_FUEL_MARGIN": 3,
+                     "ASSESS_UNDERCUT_WINDOW": 2, "CHECK_OPPONENT_STRATEGY": 99, "REQUEST_INFO": 99,
+                     "ESCALATE_TO_PRINCIPAL": 99, "RECOMMEND_PIT": 2}  # laps before the answer may have changed
+MESSAGE_VERBS = ("RADIO_DRIVER", "DRAFT_PIT_WALL", "BRIEF_MEDIA")
 WORN_WITHIN_LAPS = 0.6  # of his tyres' end, the driver comes in when told he may
 
 
@@ -42,7 +42,7 @@ class OnTrack(NamedTuple):
 
 
 @dataclass
-class Wall:
+class PitWallState:
     """What stays from lap to lap on one pit wall, and the log of what was called."""
 
     mode: int = RACE
@@ -71,7 +71,7 @@ class Wall:
             others = ", ".join(str(n) for n in sorted(scenario.numbers[1:]))
             raise BadCommand(f"{verb} {command.car}: no opponent has that number. Valid: {others}.")
         pit, attack, defend, let = -1, False, False, -1
-        void = verb in ASK_AGAIN and lap - self.asked.get((verb, word or car), -99) <= ASK_AGAIN[verb]
+        void = verb in REPEAT_AFTER_LAPS and lap - self.asked.get((verb, word or car), -99) <= REPEAT_AFTER_LAPS[verb]
         self.asked[verb, word or car] = lap
         if verb == "PIT_NOW":
             pit = COMPOUNDS.index(word)
@@ -102,7 +102,7 @@ class Wall:
             right_behind = behind_s < YIELD_WITHIN_S and distance == behind_s
             self.harmful += bool(right_behind)
             void = not right_behind
-        elif verb in TALK:
+        elif verb in MESSAGE_VERBS:
             self.messages.append(Message(lap, verb, command.text))
         self.void += bool(void)
         if pit >= 0:

@@ -21,10 +21,10 @@ from f1_pipelines.sim.environment.commands import CAR, GRAMMAR, TEXT, VERBS, Bad
 from f1_pipelines.sim.environment.inspections import Answer
 from f1_pipelines.sim.environment.notes import Notes
 from f1_pipelines.sim.environment.observation import Observation, observe
-from f1_pipelines.sim.environment.pit_wall import EGO, Wall, drivers_choice
+from f1_pipelines.sim.environment.pit_wall import EGO, PitWallState, drivers_choice
 from f1_pipelines.sim.scenarios import ENV_VERSION, Scenario, plans_of, setup_of
 from f1_pipelines.sim.scenarios.opponents import calls_with, wetness_now
-from f1_pipelines.sim.scoring.score import judge_batch, potential
+from f1_pipelines.sim.scoring.score import potential, score_batch
 
 OPPONENTS = 5
 FEATURES = ("lap_share", "laps_to_go", "vsc", "sc", "position", "gap_ahead_s", "gap_behind_s", "soft", "medium", "hard",
@@ -42,7 +42,7 @@ def _actions() -> tuple[tuple[str, str | int], ...]:
 
 
 ACTIONS = _actions()
-WORDLESS = sum(GRAMMAR[verb] != TEXT for verb, _ in ACTIONS)  # actions that need no text come first
+TEXT_FREE = sum(GRAMMAR[verb] != TEXT for verb, _ in ACTIONS)  # actions that need no text come first
 NO_COMMAND = -1
 _VERB = np.array([VERBS.index(verb) for verb, _ in ACTIONS])
 _CAR = np.array([word if isinstance(word, int) else -1 for _, word in ACTIONS])
@@ -73,7 +73,7 @@ def command_of(action: int, scenario: Scenario, text: str = "") -> Command:
         BadCommand: A message without text, or with one that the grammar does not take.
     """
     verb, word = ACTIONS[action]
-    if action >= WORDLESS:
+    if action >= TEXT_FREE:
         return parse(f'{verb} "{text}"')
     if isinstance(word, int):
         return Command(verb, car=sorted(scenario.numbers[1:])[word])
@@ -132,7 +132,7 @@ class VectorEnvironment:
             raise ValueError(f"actions must be {NO_COMMAND} to {len(ACTIONS) - 1}; got {actions.min()} to "
                              f"{actions.max()}.")
         said = {}
-        for row in np.flatnonzero(actions >= WORDLESS).tolist():
+        for row in np.flatnonzero(actions >= TEXT_FREE).tolist():
             try:
                 said[row] = command_of(int(actions[row]), self.scenarios[row], texts.get(row, ""))
             except BadCommand:
@@ -170,7 +170,7 @@ class VectorEnvironment:
     def observation(self, row: int) -> Observation:
         """What `RaceEnvironment` would show of that race, with the answer to its last call."""
         scenario = self.scenarios[row]
-        wall = Wall(int(self._mode[row]), int(self._temp[row]), bool(self._drs[row]))
+        wall = PitWallState(int(self._mode[row]), int(self._temp[row]), bool(self._drs[row]))
         told, over = self.answer(row), self._state.lap >= scenario.laps
         state = self.history[min(self._state.lap, scenario.laps)]
         return observe(scenario, self._race, state, wall, told.text if told else "", told.facts if told else None,
@@ -208,7 +208,7 @@ class VectorEnvironment:
         """Score and dimensions of each race; all must be over."""
         if self._state.lap < self._race.laps:
             raise ValueError(f"the races are not over: lap {self._state.lap} of {self._race.laps}.")
-        return [score.as_dict() for score in judge_batch(self.scenarios, self._race, self.history, self._walls())]
+        return [score.as_dict() for score in score_batch(self.scenarios, self._race, self.history, self._walls())]
 
     def last_rewards(self) -> np.ndarray:
         """(E,) what remains to be paid at the flag."""
@@ -236,11 +236,11 @@ class VectorEnvironment:
         said = self._said[lap - 1].get(row)
         return said or command_of(int(self._called[lap - 1][row]), self.scenarios[row])
 
-    def _walls(self) -> list[Wall]:
+    def _walls(self) -> list[PitWallState]:
         """The logs of the pit walls, as `RaceEnvironment` would have kept them."""
         walls = []
         for k, scenario in enumerate(self.scenarios):
-            wall = Wall()
+            wall = PitWallState()
             for lap, actions in enumerate(self._called[:scenario.laps], 1):
                 handed = self._handed[k]
                 if (handed and lap > handed) or self.history[lap - 1].out[k, EGO]:

@@ -18,9 +18,9 @@ from f1_pipelines.sim.environment.observation import Observation
 from f1_pipelines.sim.policies.belief import Belief, rain_now
 from f1_pipelines.sim.policies.candidates import driving_options, stop_plans
 from f1_pipelines.sim.policies.policy import Decision
-from f1_pipelines.sim.policies.sampled_futures import Futures, Outcomes, Plan
+from f1_pipelines.sim.policies.sampled_futures import Outcomes, Plan, SampledFutures
 from f1_pipelines.sim.policies.sampling import sample
-from f1_pipelines.sim.policies.successive_halving import raced
+from f1_pipelines.sim.policies.successive_halving import evaluate_plans
 from f1_pipelines.sim.scenarios.rng import digest
 from f1_pipelines.sim.scenarios.scenario import MAX_LAPS
 
@@ -39,7 +39,7 @@ SURE = 0.7  # share of the futures that must agree before a stop is announced
 
 
 @dataclass
-class Plans:
+class PlanSet:
     """What the futures said."""
 
     plan: Plan
@@ -100,7 +100,7 @@ class Expert:
         least = min(self._costs_s.values(), default=0.0)
         return replace(decision, costs_s={name: cost - least for name, cost in self._costs_s.items()})
 
-    def _call(self, o: Observation, futures: Futures, best: Plans) -> Decision:
+    def _call(self, o: Observation, futures: SampledFutures, best: PlanSet) -> Decision:
         """Choose among what competes for the lap."""
         question = self._must_ask(o, best)
         radar = question is not None and question.command.verb == "REQUEST_FORECAST"
@@ -137,11 +137,12 @@ class Expert:
 
     # Stops ------------------------------------------------------------------------------------------------------
 
-    def _stops(self, o: Observation, futures: Futures) -> Plans:
+    def _stops(self, o: Observation, futures: SampledFutures) -> PlanSet:
         candidates = stop_plans(o, self._belief)
         if o.weekend:
             candidates = _screened(futures, candidates, o.lap)
-        going, told = raced(futures, candidates, lambda few: _stops_now(few, o.lap), lambda few: self._mean_s(o, few))
+        going, told = evaluate_plans(futures, candidates, lambda few: _stops_now(few, o.lap),
+                                     lambda few: self._mean_s(o, few))
         mean, now = self._mean_s(o, told), _stops_now(told, o.lap)
         top = int(mean.argmin())
         stopping, waiting = mean[now >= 0], mean[now < 0]
@@ -154,7 +155,7 @@ class Expert:
         if len(waiting):
             costs[str(STAY)] = float(waiting.min())
         sure = float(counts.max() / len(stops))
-        return Plans(candidates[going[top]], int(now[top]), wait, lap, compound, sure, costs)
+        return PlanSet(candidates[going[top]], int(now[top]), wait, lap, compound, sure, costs)
 
     def _mean_s(self, o: Observation, told: Outcomes) -> np.ndarray:
         """(K,) mean cost of each plan; one that keeps to an announcement is worth something for that."""
@@ -164,7 +165,7 @@ class Expert:
         kept = (np.abs(told.stop_lap - self._told_stop[0]) <= 1) & (told.stop_for == self._told_stop[1])
         return mean - WORD_S * max(o.laps / MAX_LAPS, 1.0) * kept.mean(axis=1)
 
-    def _stop(self, o: Observation, best: Plans) -> Decision:
+    def _stop(self, o: Observation, best: PlanSet) -> Decision:
         name = COMPOUNDS[best.now]
         why = "track is closed" if o.status != "green" else "water calls for it" if best.now >= INTER or \
             COMPOUNDS.index(o.own.compound) >= INTER else "best lap in the sampled futures"
@@ -173,7 +174,7 @@ class Expert:
 
     # Driving ----------------------------------------------------------------------------------------------------
 
-    def _driving(self, o: Observation, futures: Futures, plan: Plan) -> tuple[float, Command | None, str]:
+    def _driving(self, o: Observation, futures: SampledFutures, plan: Plan) -> tuple[float, Command | None, str]:
         """Gain of the best change of driving [s], the command and why."""
         if o.status != "green":
             return 0.0, None, ""
@@ -181,7 +182,8 @@ class Expert:
         futures = futures.few(DRIVEN) if o.weekend else futures
         verbs = list(dict.fromkeys(command for _, command in options))
         kinds = np.array([verbs.index(command) for _, command in options])
-        going, told = raced(futures, [p for p, _ in options], lambda _: kinds, lambda few: few.cost_s.mean(axis=1))
+        going, told = evaluate_plans(futures, [p for p, _ in options], lambda _: kinds,
+                                     lambda few: few.cost_s.mean(axis=1))
         costs, options = told.cost_s.mean(axis=1), [options[k] for k in going]
         top = int(costs.argmin())
         command = options[top][1]
@@ -196,7 +198,7 @@ class Expert:
 
     # Questions --------------------------------------------------------------------------------------------------
 
-    def _must_ask(self, o: Observation, best: Plans) -> Decision | None:
+    def _must_ask(self, o: Observation, best: PlanSet) -> Decision | None:
         belief = self._belief
         fuel = "INSPECT_FUEL_MARGIN" not in self._asked
         if fuel and (o.rain_chance < 0.5 or "REQUEST_FORECAST" in self._asked):
@@ -211,7 +213,7 @@ class Expert:
                 return Decision(Command("REQUEST_FORECAST"), "The radar shows by now whether it begins.")
         return None
 
-    def _may_ask(self, o: Observation, best: Plans) -> Decision | None:
+    def _may_ask(self, o: Observation, best: PlanSet) -> Decision | None:
         belief, left = self._belief, self._belief.left_laps(o)
         to_go = o.laps - o.lap + 1
         if belief.onset and "REQUEST_FORECAST" in self._asked and rain_now(o) and to_go > 3 \
@@ -227,7 +229,7 @@ class Expert:
 
     # Messages ---------------------------------------------------------------------------------------------------
 
-    def _message(self, o: Observation, best: Plans) -> Decision | None:
+    def _message(self, o: Observation, best: PlanSet) -> Decision | None:
         if o.status in ("sc", "vsc") and "closed" not in self._told:
             self._told.add("closed")
             word = "Safety car" if o.status == "sc" else "VSC"
@@ -262,7 +264,7 @@ class Expert:
             return _say("Stay out, no stop", "No stop pays any more, so the driver can plan for the flag.")
         return None
 
-    def _plan_in_words(self, o: Observation, best: Plans) -> str:
+    def _plan_in_words(self, o: Observation, best: PlanSet) -> str:
         plan = best.plan
         if plan.stop_lap > o.lap:
             when = " or under a closed track" if plan.closed else ""
@@ -275,7 +277,7 @@ def _stops_now(told: Outcomes, lap: int) -> np.ndarray:
     return np.where(told.stop_lap[:, 0] == lap, told.stop_for[:, 0], -1)
 
 
-def _screened(futures: Futures, candidates: list[Plan], lap: int) -> list[Plan]:
+def _screened(futures: SampledFutures, candidates: list[Plan], lap: int) -> list[Plan]:
     """The best of each kind of plan by driving them alone, those that stop now and those that do not."""
     cost = futures.few(SCREENING).alone().outcomes(candidates).cost_s.mean(axis=1)
     kept: dict[tuple[int, ...], Plan] = {}

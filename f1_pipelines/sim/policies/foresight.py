@@ -18,14 +18,14 @@ from f1_pipelines.sim.environment.environment import RaceEnvironment
 from f1_pipelines.sim.environment.observation import Observation
 from f1_pipelines.sim.environment.vector import VectorEnvironment, action_of
 from f1_pipelines.sim.policies.policy import Decision, Policy
-from f1_pipelines.sim.policies.registry import MORTALS
+from f1_pipelines.sim.policies.registry import NON_ORACLE
 from f1_pipelines.sim.scenarios import Scenario
 from f1_pipelines.sim.scoring.announcements import RIVAL, placed, windows
 from f1_pipelines.sim.scoring.reference import reference_of
 from f1_pipelines.sim.scoring.schedules import ATTACK, DEFEND, MODE, NOTHING, PIT, TEMP
 from f1_pipelines.sim.scoring.search import stops_of
 
-PERFECT = 1.0 - 1e-9
+PERFECT_SCORE = 1.0 - 1e-9
 ROUNDS = 4
 ANYWHERE = (STAY, *(Command("PIT_NOW", c) for c in COMPOUNDS[:4]), *(Command("SET_MODE", m) for m in MODES),
             *(Command("MANAGE_TYRE_TEMP", t) for t in TEMPS), Command("ATTACK_AHEAD"), Command("DEFEND_POSITION"))
@@ -35,13 +35,13 @@ ANYWHERE = (STAY, *(Command("PIT_NOW", c) for c in COMPOUNDS[:4]), *(Command("SE
 def best_commands(scenario: Scenario) -> tuple[Command, ...]:
     """The commands of the best race found, a lap each. A second where the reference is not perfect, kept."""
     score, best = _race(scenario, _Reference(scenario))
-    if score < PERFECT:
-        for policy in MORTALS.values():
+    if score < PERFECT_SCORE:
+        for policy in NON_ORACLE.values():
             theirs, commands = _race(scenario, policy(scenario))
             if theirs > score:
                 score, best = theirs, commands
     # A Grand Prix has a thousand neighbours that take a minute to drive.
-    return tuple(best if score >= PERFECT or scenario.weekend else _improved(scenario, best, score))
+    return tuple(best if score >= PERFECT_SCORE or scenario.weekend else _improved(scenario, best, score))
 
 
 class _Reference:
@@ -103,7 +103,7 @@ def _improved(scenario: Scenario, commands: Sequence[Command], score: float) -> 
         if scores[top] <= score + 1e-9:
             break
         best, score = tried[top], float(scores[top])
-        if score >= PERFECT:
+        if score >= PERFECT_SCORE:
             break
     return best
 

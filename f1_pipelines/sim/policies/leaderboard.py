@@ -1,4 +1,4 @@
-"""All policies over unseen seeds of every family, side by side: `policy_table(100)`, or as a command
+"""All policies over unseen seeds of every family, side by side: `policy_leaderboard(100)`, or as a command
 
     python -m f1_pipelines.sim.policies.leaderboard --n 100
 """
@@ -17,7 +17,7 @@ from f1_pipelines.sim.scenarios import ENV_VERSION, FAMILIES, UNSEEN_FAMILY, mak
 from f1_pipelines.sim.scoring.dimensions import DIMENSIONS
 
 
-def table_seeds(family: str, n: int, split: str = "test", skip: int = 0) -> list[int]:
+def evaluation_seeds(family: str, n: int, split: str = "test", skip: int = 0) -> list[int]:
     """The seeds a table is made of: `n` of the split (of a family never trained on: of that family) after `skip`."""
     return seeds_of(family, "unseen_family" if family == UNSEEN_FAMILY else split, skip + n)[skip:]
 
@@ -44,7 +44,7 @@ def all_episodes(n: int, policies: Sequence[str] | None = None, families: Sequen
     """
     names, jobs = list(policies or POLICIES), []
     for family in families or FAMILIES:
-        jobs += [(family, seed, names) for seed in table_seeds(family, n, split, skip)]
+        jobs += [(family, seed, names) for seed in evaluation_seeds(family, n, split, skip)]
     if workers == 1:
         return _collected((episodes(*job) for job in jobs), len(jobs), on_race)
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
@@ -61,9 +61,9 @@ def _collected(races: Iterable[list[dict[str, Any]]], n: int,
     return rows
 
 
-def policy_table(n: int, policies: Sequence[str] | None = None, families: Sequence[str] | None = None,
-                 split: str = "test", workers: int = 1, skip: int = 0,
-                 on_race: Callable[[int, int], None] | None = None) -> list[dict[str, Any]]:
+def policy_leaderboard(n: int, policies: Sequence[str] | None = None, families: Sequence[str] | None = None,
+                       split: str = "test", workers: int = 1, skip: int = 0,
+                       on_race: Callable[[int, int], None] | None = None) -> list[dict[str, Any]]:
     """Mean score and dimensions by policy and family, and over all families (`family` = `all`).
 
     Returns:
@@ -122,8 +122,8 @@ def main() -> None:
     parser.add_argument("--split", default="test")
     given = parser.parse_args()
     names = given.policies.split(",") if given.policies else None
-    print(as_text(policy_table(given.n, names, split=given.split, workers=given.workers,
-                               skip=given.skip)))
+    print(as_text(policy_leaderboard(given.n, names, split=given.split, workers=given.workers,
+                                     skip=given.skip)))
 
 
 if __name__ == "__main__":

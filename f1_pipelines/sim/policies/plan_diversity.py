@@ -13,7 +13,7 @@ from f1_pipelines.sim.scenarios import ENV_VERSION, FAMILIES, make_scenario
 from f1_pipelines.sim.scoring.reference import reference_of
 
 
-def spread_of(family: str, n: int = 200) -> dict[str, Any]:
+def plan_diversity(family: str, n: int = 200) -> dict[str, Any]:
     """The oracle's stops over seeds 0 to n - 1.
 
     Returns:
@@ -49,7 +49,7 @@ def main() -> None:
     parser.add_argument("--n", type=int, default=200, help="seeds of each family")
     given = parser.parse_args()
     for family in FAMILIES:
-        print(as_text(spread_of(family, given.n)))
+        print(as_text(plan_diversity(family, given.n)))
 
 
 if __name__ == "__main__":

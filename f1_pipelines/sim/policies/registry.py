@@ -18,7 +18,7 @@ from f1_pipelines.sim.policies.scripted import (
 from f1_pipelines.sim.scenarios import Scenario
 
 # Of the scenario they are given what everybody knows of a track, and no more.
-MORTALS: dict[str, Callable[[Scenario], Policy]] = {
+NON_ORACLE: dict[str, Callable[[Scenario], Policy]] = {
     "random": lambda s: Random(), "stay_out": lambda s: stay_out(), "done": lambda s: done(),
     "keyword_radio": lambda s: keyword_radio(), "inspect_all": lambda s: InspectAll(),
     "blind_list": lambda s: blind_list(), "fixed_stop": lambda s: FixedStop(), "checklist": lambda s: Checklist(),

@@ -17,8 +17,8 @@ from f1_pipelines.sim.engine.parameters import GREEN, HARD, INTER, MEDIUM, SOFT,
 from f1_pipelines.sim.engine.race import Race, prepare
 from f1_pipelines.sim.engine.state import RaceState, new_state
 from f1_pipelines.sim.engine.step import step
-from f1_pipelines.sim.scenarios import Plans, repeated
-from f1_pipelines.sim.scenarios.batch import alone
+from f1_pipelines.sim.scenarios import OpponentPlans, repeat
+from f1_pipelines.sim.scenarios.batch import single
 from f1_pipelines.sim.scenarios.opponents import TO_WET, calls_with, lasting, wetness_now, worn_out
 from f1_pipelines.sim.scenarios.scenario import MAX_LAPS
 from f1_pipelines.sim.scoring.outcome import ran_dry, tyre_loss_s
@@ -64,40 +64,40 @@ class Outcomes:
 
 
 @dataclass(frozen=True, eq=False)
-class Futures:
+class SampledFutures:
     """A belief turned into F races from here on."""
 
     race: Race
     state: RaceState
-    plans: Plans
+    plans: OpponentPlans
     rival: np.ndarray  # (F,) column, 0 for none
     first: int
     water: float  # wetness of the last lap, as seen
 
-    def few(self, count: int) -> Futures:
+    def few(self, count: int) -> SampledFutures:
         """The first ones."""
         return self._take(np.arange(min(count, len(self.rival))))
 
-    def rest(self, count: int) -> Futures:
+    def rest(self, count: int) -> SampledFutures:
         """All but the first ones."""
         return self._take(np.arange(count, len(self.rival)))
 
-    def _take(self, of: np.ndarray) -> Futures:
-        return Futures(repeated(self.race, of), self.state.take(of), self.plans.take(of), self.rival[of], self.first,
-                       self.water)
+    def _take(self, of: np.ndarray) -> SampledFutures:
+        return SampledFutures(repeat(self.race, of), self.state.take(of), self.plans.take(of), self.rival[of],
+                              self.first, self.water)
 
-    def alone(self) -> Futures:
+    def alone(self) -> SampledFutures:
         """The same with nobody else on track: quick, and blind to traffic and places."""
-        race = prepare(alone(self.race.setup), first=self.first)
+        race = prepare(single(self.race.setup), first=self.first)
         ours = {name: getattr(self.state, name)[:, :1] for name in OURS}
         state = new_state(race).after(**ours, status_age=self.state.status_age, any_out=bool(ours["out"].any()))
-        return Futures(race, state, self.plans.alone, np.zeros_like(self.rival), self.first, self.water)
+        return SampledFutures(race, state, self.plans.alone, np.zeros_like(self.rival), self.first, self.water)
 
     def outcomes(self, candidates: Sequence[Plan]) -> Outcomes:
         """Drive every candidate in every future."""
         count, futures = len(candidates), len(self.rival)
         of = np.tile(np.arange(futures), count)
-        race = repeated(self.race, of)
+        race = repeat(self.race, of)
         state, plans, rival = self.state.take(of), self.plans.take(of), self.rival[of]
         columns = zip(*map(_FIELDS_OF, candidates), strict=True)
         ours = {name: np.array(values).repeat(futures) for name, values in zip(_FIELDS, columns, strict=True)}

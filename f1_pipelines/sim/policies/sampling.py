@@ -9,15 +9,15 @@ from f1_pipelines.sim.engine.setup import RaceSetup
 from f1_pipelines.sim.engine.state import new_state
 from f1_pipelines.sim.environment.observation import CarSeen, Observation
 from f1_pipelines.sim.policies.belief import Belief, bell
-from f1_pipelines.sim.policies.sampled_futures import Futures
-from f1_pipelines.sim.scenarios import CHARACTERS, Plans
+from f1_pipelines.sim.policies.sampled_futures import SampledFutures
+from f1_pipelines.sim.scenarios import CHARACTERS, OpponentPlans
 from f1_pipelines.sim.scenarios.plans import kind_of
 from f1_pipelines.sim.scenarios.track_events import CODE, PEAK_ERROR, PEAKS, Forecast, Shower, rain_trace
 
 NEAR_CARS = 10  # of a full grid that the futures hold, ours among them
 
 
-def sample(o: Observation, belief: Belief, count: int, rng: np.random.Generator) -> Futures:
+def sample(o: Observation, belief: Belief, count: int, rng: np.random.Generator) -> SampledFutures:
     """`count` futures that agree with what is known."""
     first, cars = o.lap - 1, cars_that_matter(o, belief)
     numbers = np.array([c.number for c in cars])
@@ -62,7 +62,7 @@ def sample(o: Observation, belief: Belief, count: int, rng: np.random.Generator)
     state = state.after(stops=stops, used=used, wear_laps=wear, cliff_laps=cliffs, temp_c=temp, out=out,
                         any_out=bool(out.any()), status_age=age)
     rival = (numbers[order] == o.rival).argmax(axis=1) if o.rival else np.zeros(count, dtype=int)
-    return Futures(race, state, plans, rival, first, o.wetness)
+    return SampledFutures(race, state, plans, rival, first, o.wetness)
 
 
 def cars_that_matter(o: Observation, belief: Belief) -> list[CarSeen]:
@@ -96,7 +96,7 @@ def _columns(numbers: np.ndarray, belief: Belief, rng: np.random.Generator) -> n
 
 
 def _plans(o: Observation, belief: Belief, numbers: np.ndarray, compound: np.ndarray,
-           rng: np.random.Generator) -> Plans:
+           rng: np.random.Generator) -> OpponentPlans:
     """Plans of the opponents, asked for or as anybody would make them."""
     count = len(numbers)
     life = np.array(belief.circuit.cliff_laps)[np.minimum(compound, HARD)] / o.wear_scale
@@ -110,11 +110,11 @@ def _plans(o: Observation, belief: Belief, numbers: np.ndarray, compound: np.nda
     for number, (_, stops) in belief.plans.items():
         told_lap, told_tyre = stops[0] if stops else (0, 0)
         lap, tyre = np.where(numbers == number, told_lap, lap), np.where(numbers == number, told_tyre, tyre)
-    return Plans(lap[None], tyre[None], _gambles(belief, count, rng))
+    return OpponentPlans(lap[None], tyre[None], _gambles(belief, count, rng))
 
 
 def _race_plans(o: Observation, belief: Belief, numbers: np.ndarray, compound: np.ndarray, used: np.ndarray,
-                rng: np.random.Generator) -> Plans:
+                rng: np.random.Generator) -> OpponentPlans:
     """The next stop of each opponent in a Grand Prix, before his set is worn out or for the rule; later ones follow."""
     ages = {c.number: c.age_laps for c in o.cars}
     life = np.array(belief.circuit.cliff_laps)
@@ -134,7 +134,7 @@ def _race_plans(o: Observation, belief: Belief, numbers: np.ndarray, compound: n
         told_lap, told_tyre = next(((at, c) for at, c in stops if at >= o.lap), (0, 0))
         if told_lap:
             lap, tyre = np.where(numbers == number, told_lap, lap), np.where(numbers == number, told_tyre, tyre)
-    return Plans(lap[None], tyre[None], _gambles(belief, len(numbers), rng), full=True)
+    return OpponentPlans(lap[None], tyre[None], _gambles(belief, len(numbers), rng), full=True)
 
 
 def _gambles(belief: Belief, count: int, rng: np.random.Generator) -> np.ndarray:

@@ -8,14 +8,14 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from f1_pipelines.sim.policies.sampled_futures import Futures, Outcomes, Plan
+from f1_pipelines.sim.policies.sampled_futures import Outcomes, Plan, SampledFutures
 
-SOME, MANY = 32, 20  # futures that all plans are driven in; plans from which on that is worth it
-KEPT, KEPT_OF_KIND = 12, 2  # plans that go on: of all, and of each kind
+FIRST_FUTURES, MIN_PLANS = 32, 20  # futures that all plans are driven in; plans from which on that is worth it
+SURVIVORS, SURVIVORS_OF_KIND = 12, 2  # plans that go on: of all, and of each kind
 
 
-def raced(futures: Futures, plans: Sequence[Plan], kinds: Callable[[Outcomes], np.ndarray],
-          costs: Callable[[Outcomes], np.ndarray]) -> tuple[np.ndarray, Outcomes]:
+def evaluate_plans(futures: SampledFutures, plans: Sequence[Plan], kinds: Callable[[Outcomes], np.ndarray],
+                   costs: Callable[[Outcomes], np.ndarray]) -> tuple[np.ndarray, Outcomes]:
     """Drive the plans; those that go on are driven in all futures.
 
     Args:
@@ -25,12 +25,12 @@ def raced(futures: Futures, plans: Sequence[Plan], kinds: Callable[[Outcomes], n
     Returns:
         indices of the plans that went on, in their order, and their outcomes.
     """
-    if len(plans) < MANY or len(futures.rival) <= SOME:
+    if len(plans) < MIN_PLANS or len(futures.rival) <= FIRST_FUTURES:
         return np.arange(len(plans)), futures.outcomes(plans)
-    first = futures.few(SOME).outcomes(plans)
+    first = futures.few(FIRST_FUTURES).outcomes(plans)
     kind, order = kinds(first), costs(first).argsort(kind="stable")
     kept = np.sort(np.unique(np.concatenate(
-        [order[:KEPT], *(order[kind[order] == k][:KEPT_OF_KIND] for k in np.unique(kind))])))
-    rest = futures.rest(SOME).outcomes([plans[k] for k in kept])
+        [order[:SURVIVORS], *(order[kind[order] == k][:SURVIVORS_OF_KIND] for k in np.unique(kind))])))
+    rest = futures.rest(FIRST_FUTURES).outcomes([plans[k] for k in kept])
     return kept, Outcomes(*(np.concatenate([getattr(first, name)[kept], getattr(rest, name)], axis=1)
                             for name in Outcomes.__dataclass_fields__))

@@ -1,5 +1,5 @@
 """Races from (family, seed), or from a weekend and a seed: what is on the grid, what will happen, who plans what."""
-from f1_pipelines.sim.scenarios.batch import plans_of, repeated, setup_of, with_other_luck, without_luck
+from f1_pipelines.sim.scenarios.batch import plans_of, repeat, setup_of, with_other_luck, without_luck
 from f1_pipelines.sim.scenarios.families import (
     CHARACTERS,
     FAMILIES,
@@ -10,12 +10,12 @@ from f1_pipelines.sim.scenarios.families import (
     family_of,
 )
 from f1_pipelines.sim.scenarios.grand_prix import Entry, GrandPrix, make_grand_prix
-from f1_pipelines.sim.scenarios.plans import Plans
+from f1_pipelines.sim.scenarios.plans import OpponentPlans
 from f1_pipelines.sim.scenarios.scenario import (
     ENV_VERSION,
     MAX_SEED,
     BadScenario,
-    Field,
+    GridSpec,
     Scenario,
     make_scenario,
     seeds_of,
@@ -24,6 +24,6 @@ from f1_pipelines.sim.scenarios.scenario import (
 
 __all__ = [
     "CHARACTERS", "ENV_VERSION", "FAMILIES", "GRAND_PRIX", "MAX_SEED", "SPLITS", "UNSEEN_FAMILY", "BadScenario",
-    "Entry", "Field", "GrandPrix", "Plans", "Scenario", "UnknownFamily", "family_of", "make_grand_prix",
-    "make_scenario", "plans_of", "repeated", "seeds_of", "setup_of", "split_of", "with_other_luck", "without_luck",
+    "Entry", "GridSpec", "GrandPrix", "OpponentPlans", "Scenario", "UnknownFamily", "family_of", "make_grand_prix",
+    "make_scenario", "plans_of", "repeat", "seeds_of", "setup_of", "split_of", "with_other_luck", "without_luck",
 ]

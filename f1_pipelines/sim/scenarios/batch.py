@@ -9,15 +9,15 @@ import numpy as np
 from f1_pipelines.sim.engine.parameters import COMPOUNDS, GREEN
 from f1_pipelines.sim.engine.race import Race
 from f1_pipelines.sim.engine.setup import RaceSetup
-from f1_pipelines.sim.scenarios.plans import Plans
-from f1_pipelines.sim.scenarios.scenario import SCRATCH, Scenario
+from f1_pipelines.sim.scenarios.plans import OpponentPlans
+from f1_pipelines.sim.scenarios.scenario import HAZARD_SCALE, Scenario
 
 
-def plans_of(scenarios: Sequence[Scenario]) -> Plans:
+def plans_of(scenarios: Sequence[Scenario]) -> OpponentPlans:
     """The opponents' plans of a batch."""
     lap, compound = (np.array([getattr(s, name) for s in scenarios]).transpose(1, 0, 2)
                      for name in ("plan_lap", "plan_compound"))
-    return Plans(lap, compound, np.array([s.gamble_lap for s in scenarios]), bool(scenarios[0].weekend))
+    return OpponentPlans(lap, compound, np.array([s.gamble_lap for s in scenarios]), bool(scenarios[0].weekend))
 
 
 def setup_of(scenarios: Sequence[Scenario]) -> RaceSetup:
@@ -47,8 +47,8 @@ def setup_of(scenarios: Sequence[Scenario]) -> RaceSetup:
 
 def _hazard(scenario: Scenario) -> list[float]:
     """By car, x the hazards of a Grand Prix."""
-    others = 1.0 if scenario.weekend else SCRATCH
-    return [SCRATCH] + [others] * (scenario.cars - 1)
+    others = 1.0 if scenario.weekend else HAZARD_SCALE
+    return [HAZARD_SCALE] + [others] * (scenario.cars - 1)
 
 
 # Where the episodes of a table of `Race` stand: on the second of three axes, on the first of two, but for these.
@@ -58,7 +58,7 @@ _FLAT_INDEX = {"rows": "cars", "grid_order": "cars", "mate": "cars", "rows5": "t
 _SHARED = ("places", "drives", "pass_cost_s", "by_status")
 
 
-def repeated(race: Race, episodes: np.ndarray) -> Race:
+def repeat(race: Race, episodes: np.ndarray) -> Race:
     """Those episodes of a race in that order: `prepare(setup.take(episodes))` without drawing all of it again."""
     count, changed = len(episodes), {"setup": race.setup.take(episodes), "episodes": len(episodes)}
     moved = (np.arange(count) - episodes)[:, None]
@@ -86,7 +86,7 @@ _PER_CAR = ("car_pace_s", "driver_pace_s", "car_numbers", "start_compound", "sta
             "accident_scale", "mechanical_scale")
 
 
-def alone(setup: RaceSetup) -> RaceSetup:
+def single(setup: RaceSetup) -> RaceSetup:
     """The races with our car only: what a plan costs before traffic, at a fraction of the work."""
     cut = {name: np.asarray(getattr(setup, name))[:, :1] for name in _PER_CAR if np.ndim(getattr(setup, name)) == 2}
     return replace(setup, **cut, team=None, grid=None, start_gap_s=None)

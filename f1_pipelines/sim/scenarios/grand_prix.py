@@ -13,7 +13,7 @@ import numpy as np
 
 from f1_pipelines.sim.engine.parameters import HARD, MEDIUM, SOFT, CircuitParameters
 from f1_pipelines.sim.scenarios.families import GRAND_PRIX
-from f1_pipelines.sim.scenarios.rng import Dice, digest
+from f1_pipelines.sim.scenarios.rng import ScenarioRng, digest
 from f1_pipelines.sim.scenarios.scenario import (
     ENV_VERSION,
     PACE_ERROR_S,
@@ -72,7 +72,7 @@ def make_grand_prix(weekend: GrandPrix, car: str | int, seed: int) -> Scenario:
         raise BadScenario(f"{weekend.key} has {len(weekend.entries)} cars and {weekend.laps} laps; a grand_prix wants "
                           f"{LEAST_CARS} and {LEAST_LAPS} or more.")
     ours = entry_of(weekend, car)
-    dice = Dice(digest("grand_prix", ENV_VERSION, weekend.key, seed), _DRAWS)
+    dice = ScenarioRng(digest("grand_prix", ENV_VERSION, weekend.key, seed), _DRAWS)
     closures = closures_of_race(weekend.circuit, weekend.laps)
     status = draw_race_status(dice, closures, weekend.laps)
     forecast, shower = draw_weather(dice, weekend.rain_chance, weekend.laps, weekend.laps // 2)
@@ -124,7 +124,7 @@ class _Day:
     plan: tuple[tuple[int, int], ...]
 
 
-def _of_the_day(dice: Dice, entry: Entry, weekend: GrandPrix) -> _Day:
+def _of_the_day(dice: ScenarioRng, entry: Entry, weekend: GrandPrix) -> _Day:
     """What the seed makes of one car; as many draws for every car."""
     pace = entry.pace_s + dice.bell(FORM_PCT / 100.0 * weekend.circuit.base_lap_s)
     shown = round(pace + dice.bell(PACE_ERROR_S), 1)

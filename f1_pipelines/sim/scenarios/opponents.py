@@ -18,7 +18,7 @@ from f1_pipelines.sim.engine.drive import DEFAULT_DRIVE, DEFEND, Calls, drive_co
 from f1_pipelines.sim.engine.parameters import COMPOUNDS, GREEN, HARD, INTER, MEDIUM, SOFT, WET
 from f1_pipelines.sim.engine.race import Race
 from f1_pipelines.sim.engine.state import RaceState
-from f1_pipelines.sim.scenarios.plans import DEFENDER, GAMBLER, KINDS, NEVER, UNDERCUTTER, Plans, by_column
+from f1_pipelines.sim.scenarios.plans import DEFENDER, GAMBLER, KINDS, NEVER, UNDERCUTTER, OpponentPlans, by_column
 
 # By column: wetness at which each leaves slicks (ours never on its own) and goes back to them, and how many laps before
 # his own each takes a closed track for his stop, in a sprint and in a Grand Prix.
@@ -42,7 +42,8 @@ def wetness_now(race: Race, state: RaceState) -> np.ndarray:
     return race.wetness[race.row(state.lap)]
 
 
-def opponent_pits(race: Race, state: RaceState, plans: Plans, wetness: np.ndarray | None = None) -> np.ndarray | None:
+def opponent_pits(race: Race, state: RaceState, plans: OpponentPlans,
+                  wetness: np.ndarray | None = None) -> np.ndarray | None:
     """(E, N) compound each opponent changes to at the end of the coming lap, -1 to stay out. Ours means nothing.
 
     None if nobody has a reason to stop: so it is in most laps.
@@ -114,7 +115,7 @@ def _cover(race: Race, state: RaceState, column: int, may: np.ndarray) -> np.nda
     return may & (fresh & (behind > -1.0) & (behind < COVER_GAP_S)).any(axis=1)
 
 
-def _for_the_water(race: Race, state: RaceState, plans: Plans, wetness: np.ndarray, pit: np.ndarray,
+def _for_the_water(race: Race, state: RaceState, plans: OpponentPlans, wetness: np.ndarray, pit: np.ndarray,
                    left: np.ndarray, compound: np.ndarray) -> np.ndarray:
     """Changes between slicks, intermediates and wets; a plan for the dry waits while the track is wet."""
     gambling = state.lap + 1 in plans.gambles
@@ -150,7 +151,7 @@ def opponent_drives(race: Race, state: RaceState) -> np.ndarray | None:
     return drive
 
 
-def calls_with(race: Race, state: RaceState, plans: Plans, pit: np.ndarray | int, drive: np.ndarray | int,
+def calls_with(race: Race, state: RaceState, plans: OpponentPlans, pit: np.ndarray | int, drive: np.ndarray | int,
                hold_gap: np.ndarray | None = None, let_by: np.ndarray | None = None,
                wetness: np.ndarray | None = None) -> Calls:
     """The calls of the whole field from ours, (E,) arrays: compound or -1, drive code, columns or -1."""

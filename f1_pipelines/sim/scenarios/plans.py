@@ -35,7 +35,7 @@ class OpenStops(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Plans:
+class OpponentPlans:
     """Of a batch, (S, E, N) unless said; column 0, ours, is not used."""
 
     lap: np.ndarray  # at whose end, 0: no such stop
@@ -66,11 +66,11 @@ class Plans:
         """The laps in which somebody takes intermediates on a forecast, whether or not the rain comes."""
         return frozenset(self.gamble_lap.tolist())
 
-    def take(self, episodes: np.ndarray) -> Plans:
+    def take(self, episodes: np.ndarray) -> OpponentPlans:
         """These episodes, in this order."""
-        return Plans(self.lap[:, episodes], self.compound[:, episodes], self.gamble_lap[episodes], self.full)
+        return OpponentPlans(self.lap[:, episodes], self.compound[:, episodes], self.gamble_lap[episodes], self.full)
 
     @property
-    def alone(self) -> Plans:
+    def alone(self) -> OpponentPlans:
         """Without opponents."""
-        return Plans(self.lap[:, :, :1], self.compound[:, :, :1], self.gamble_lap, self.full)
+        return OpponentPlans(self.lap[:, :, :1], self.compound[:, :, :1], self.gamble_lap, self.full)

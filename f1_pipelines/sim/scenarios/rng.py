@@ -23,7 +23,7 @@ def share(*parts: object) -> float:
     return digest(*parts) / 2.0**63
 
 
-class Dice:
+class ScenarioRng:
     """Draws one after the other. Order matters: a new draw in the middle moves a family and raises ENV_VERSION."""
 
     def __init__(self, key: int, draws: int = _DRAWS) -> None:

@@ -16,7 +16,7 @@ from f1_pipelines.sim.engine import noise
 from f1_pipelines.sim.engine.parameters import HARD, MEDIUM, SOFT, CircuitParameters
 from f1_pipelines.sim.engine.priors import circuit_prior, prior_rows
 from f1_pipelines.sim.scenarios.families import SPLITS, UNSEEN_FAMILY, Family, family_of
-from f1_pipelines.sim.scenarios.rng import Dice, digest, share
+from f1_pipelines.sim.scenarios.rng import ScenarioRng, digest, share
 from f1_pipelines.sim.scenarios.track_events import (
     Closure,
     Forecast,
@@ -30,14 +30,14 @@ from f1_pipelines.sim.scenarios.track_events import (
 ENV_VERSION = 2  # raised by every change that could move a result; every result carries it
 MAX_SEED = 2**31 - 1
 CARS, EGO = 6, 0
-SCRATCH = 0.3  # x the hazards of a Grand Prix: a sprint decided by a broken engine teaches nothing
+HAZARD_SCALE = 0.3  # x the hazards of a Grand Prix: a sprint decided by a broken engine teaches nothing
 MAX_LAPS = 15
 FIRST_CORNER, BAD_LUCK = 0.05, 6e-4  # chances of an accident (or of debris) in a lap that careful driving never reaches
 PACE_ERROR_S = 0.10  # sd of the practice pace that everybody knows
 
 
 @dataclass(frozen=True)
-class Field:
+class GridSpec:
     """Who else may be on the grid: pace of five opponents against ours [s/lap], quickest first; numbers to draw from.
 
     A sprint has the one below unless it is given another, of a stored weekend for example.
@@ -158,7 +158,7 @@ def check_seed(seed: object) -> int:
 
 
 def make_scenario(family: str, seed: int, split: str | None = None, circuit: str | None = None,
-                  circuits: Mapping[str, CircuitParameters] | None = None, field: Field | None = None) -> Scenario:
+                  circuits: Mapping[str, CircuitParameters] | None = None, field: GridSpec | None = None) -> Scenario:
     """The sprint of that family and seed.
 
     Args:
@@ -181,16 +181,17 @@ def make_scenario(family: str, seed: int, split: str | None = None, circuit: str
     known = {*prior_rows(), *(circuits or ())}
     if circuit is not None and (not isinstance(circuit, str) or circuit not in known):
         raise BadScenario(f"unknown circuit {str(circuit)[:40]!r}. Valid: {', '.join(sorted(known))}.")
-    dice = Dice(digest("scenario", ENV_VERSION, family, seed))
+    dice = ScenarioRng(digest("scenario", ENV_VERSION, family, seed))
     unseen = dice.chance(0.2) if family == UNSEEN_FAMILY else belongs == "unseen_circuit"
     place = dice.pick(kind.unseen_circuits if unseen else kind.circuits)
     place = circuit or place
-    scenario = _draw(kind, seed, belongs, (circuits or {}).get(place) or circuit_prior(place), dice, field or Field())
+    scenario = _draw(kind, seed, belongs, (circuits or {}).get(place) or circuit_prior(place), dice, field
+                     or GridSpec())
     return scenario if circuit is None else replace(scenario, split="chosen_circuit")
 
 
-def _draw(kind: Family, seed: int, split: str, base: CircuitParameters, dice: Dice,
-          field: Field) -> Scenario:
+def _draw(kind: Family, seed: int, split: str, base: CircuitParameters, dice: ScenarioRng,
+          field: GridSpec) -> Scenario:
     laps = dice.whole(*kind.laps)
     # docs/physics.md#lap-time: race sd .3 s, around smaller offsets than these.
     soft, hard = min(-0.35 + dice.bell(0.22), 0.0), 0.22 + dice.bell(0.15)
@@ -233,7 +234,7 @@ def lasting_seed(number: int, laps: int, *parts: object) -> int:
     return key
 
 
-def _pace_and_grid(dice: Dice, gaps_s: Sequence[float]) -> tuple[np.ndarray, np.ndarray]:
+def _pace_and_grid(dice: ScenarioRng, gaps_s: Sequence[float]) -> tuple[np.ndarray, np.ndarray]:
     """Pace [s/lap] and grid of six cars; ours is one of the middle and neither first nor last on the grid."""
     pace = np.array([dice.bell(0.12)] + dice.shuffled(gaps_s))
     pace[1:] += [dice.bell(0.08) for _ in range(CARS - 1)]
@@ -246,7 +247,7 @@ def _pace_and_grid(dice: Dice, gaps_s: Sequence[float]) -> tuple[np.ndarray, np.
     return pace, grid
 
 
-def _plan(dice: Dice, circuit: CircuitParameters, laps: int, wear: float, rule: bool, compound: int,
+def _plan(dice: ScenarioRng, circuit: CircuitParameters, laps: int, wear: float, rule: bool, compound: int,
           age: int) -> tuple[int, int]:
     """When and for what an opponent means to stop. He knows the usual life of his tyres and the rule, no more."""
     when, which, need = dice.uniform(0.35, 0.75), dice.uniform(), dice.uniform()

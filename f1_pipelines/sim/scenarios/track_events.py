@@ -11,7 +11,7 @@ import numpy as np
 
 from f1_pipelines.sim.engine.parameters import GREEN, SC, VSC, CircuitParameters
 from f1_pipelines.sim.scenarios.families import Family
-from f1_pipelines.sim.scenarios.rng import Dice
+from f1_pipelines.sim.scenarios.rng import ScenarioRng
 
 CODE = {"sc": SC, "vsc": VSC}
 SURE, UNLIKELY = 0.95, 0.05  # chances a forecast gives
@@ -67,7 +67,7 @@ def rain_trace(shower: Shower | None, laps: int) -> np.ndarray:
     return rain
 
 
-def draw_weather(dice: Dice, rain: float, laps: int, longest: int) -> tuple[Forecast | None, Shower | None]:
+def draw_weather(dice: ScenarioRng, rain: float, laps: int, longest: int) -> tuple[Forecast | None, Shower | None]:
     """A forecast and the weather that comes of it, where a shower has that chance and lasts `longest` laps at most."""
     if rain == 0.0:
         return None, None
@@ -76,7 +76,7 @@ def draw_weather(dice: Dice, rain: float, laps: int, longest: int) -> tuple[Fore
     return forecast, draw_shower(dice, forecast)
 
 
-def draw_shower(dice: Dice, forecast: Forecast) -> Shower | None:
+def draw_shower(dice: ScenarioRng, forecast: Forecast) -> Shower | None:
     """The truth behind a forecast."""
     falls, shift, peak, length = dice.chance(forecast.chance), dice.uniform(), dice.uniform(-1, 1), dice.whole(-1, 1)
     if not falls:
@@ -95,7 +95,7 @@ def closures_of(family: Family, laps: int) -> tuple[Closure, ...]:
                     SC_LENGTH if kind == "sc" else VSC_LENGTH),)
 
 
-def draw_status(dice: Dice, family: Family, laps: int) -> np.ndarray:
+def draw_status(dice: ScenarioRng, family: Family, laps: int) -> np.ndarray:
     """(laps,) status of each lap of a sprint."""
     comes, when, length = dice.chance(family.slow[1]), dice.uniform(), dice.uniform()
     status = np.full(laps, GREEN)
@@ -111,7 +111,7 @@ def closures_of_race(circuit: CircuitParameters, laps: int) -> tuple[Closure, ..
             Closure("vsc", round(circuit.vsc_per_race, 2), 2, laps - 3, FULL_VSC_LENGTH, True))
 
 
-def draw_race_status(dice: Dice, closures: tuple[Closure, ...], laps: int) -> np.ndarray:
+def draw_race_status(dice: ScenarioRng, closures: tuple[Closure, ...], laps: int) -> np.ndarray:
     """(laps,) status of each lap of a Grand Prix: up to three periods of each kind, none on top of another."""
     status = np.full(laps, GREEN)
     for closure in closures:

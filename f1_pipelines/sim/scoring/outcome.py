@@ -15,7 +15,7 @@ EGO = 0
 
 
 @dataclass(frozen=True, eq=False)
-class Facts:
+class Outcome:
     """(E,) each, of our car."""
 
     position: np.ndarray
@@ -29,19 +29,19 @@ class Facts:
     fuel_slow_laps: np.ndarray  # of it, saved by a closed track
     ran_dry: np.ndarray  # bool: coasted or stopped for want of fuel
 
-    def one(self, episode: int) -> Facts:
+    def one(self, episode: int) -> Outcome:
         """The facts of one race as numbers."""
-        return Facts(**{name: value[episode].item() for name, value in vars(self).items()})
+        return Outcome(**{name: value[episode].item() for name, value in vars(self).items()})
 
 
-def joined(parts: Sequence[Facts]) -> Facts:
+def concatenate(parts: Sequence[Outcome]) -> Outcome:
     """The facts of several batches as of one."""
     if len(parts) == 1:
         return parts[0]
-    return Facts(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in vars(parts[0])})
+    return Outcome(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in vars(parts[0])})
 
 
-def facts_of(race: Race, history: Sequence[RaceState], rivals: np.ndarray) -> Facts:
+def outcome_of(race: Race, history: Sequence[RaceState], rivals: np.ndarray) -> Outcome:
     """Read the states of a finished batch.
 
     Args:
@@ -66,7 +66,7 @@ def facts_of(race: Race, history: Sequence[RaceState], rivals: np.ndarray) -> Fa
     natural = history[0].fuel_kg[:, EGO] / burn - (race.race_laps - history[0].lap) + saved
     # To the flag a lapped car has driven fewer laps: by that clock, losing a lap would gain a minute.
     whole_s = result.time_s[:, EGO] * race.race_laps / np.maximum(result.laps[:, EGO], 1)
-    return Facts(
+    return Outcome(
         position=place[:, EGO], time_s=whole_s, finished=result.status[:, EGO] == FINISHED,
         disqualified=result.status[:, EGO] == DISQUALIFIED,
         beaten_by_rival=(rivals > 0) & (place[rows, rivals] < place[:, EGO]), tyre_loss_s=loss,

@@ -10,11 +10,11 @@ from f1_pipelines.sim.engine.parameters import GREEN
 from f1_pipelines.sim.engine.race import Race, prepare
 from f1_pipelines.sim.engine.state import RaceState, new_state
 from f1_pipelines.sim.engine.step import step
-from f1_pipelines.sim.scenarios import Plans, Scenario, plans_of, repeated, setup_of, with_other_luck
-from f1_pipelines.sim.scenarios.batch import alone
+from f1_pipelines.sim.scenarios import OpponentPlans, Scenario, plans_of, repeat, setup_of, with_other_luck
+from f1_pipelines.sim.scenarios.batch import single
 from f1_pipelines.sim.scenarios.opponents import calls_with
 from f1_pipelines.sim.scenarios.rng import digest
-from f1_pipelines.sim.scoring.outcome import Facts, facts_of, joined
+from f1_pipelines.sim.scoring.outcome import Outcome, concatenate, outcome_of
 
 MOST_CAR_LAPS = 200_000  # of a batch: 16 MB a table
 NEAR_S = 2.0  # to attack or defend; further away there is nobody
@@ -42,31 +42,32 @@ class Copies:
         self.rival = max(scenario.column(scenario.rival), 0)
         self._race = prepare(self.setup)
 
-    def drive(self, codes: np.ndarray) -> tuple[Facts, np.ndarray]:
+    def drive(self, codes: np.ndarray) -> tuple[Outcome, np.ndarray]:
         """The facts of each schedule (K, L) in the race as it was, and how many of its calls were void, (K,)."""
         facts, void = zip(*(self._driven(self._race, self.plans, part, np.zeros(len(part), dtype=int))
                             for part in self._parts(codes, self._race.cars)), strict=True)
-        return joined(facts), np.concatenate(void)
+        return concatenate(facts), np.concatenate(void)
 
-    def drive_alone(self, codes: np.ndarray) -> Facts:
+    def drive_alone(self, codes: np.ndarray) -> Outcome:
         """The facts of each schedule with nobody else on track."""
-        race = prepare(alone(self.setup))
-        return joined([self._driven(race, self.plans.alone, part, np.zeros(len(part), dtype=int))[0]
-                       for part in self._parts(codes, 1)])
+        race = prepare(single(self.setup))
+        return concatenate([self._driven(race, self.plans.alone, part, np.zeros(len(part), dtype=int))[0]
+                            for part in self._parts(codes, 1)])
 
-    def drive_again(self, codes: np.ndarray, times: int) -> Facts:
+    def drive_again(self, codes: np.ndarray, times: int) -> Outcome:
         """The facts of each schedule with the luck of laps and stops drawn anew `times` times, (K * times,)."""
         seeds, zeros = [digest("luck", self.scenario.race_seed, k) for k in range(times)], np.zeros(times, dtype=int)
         drawn = prepare(self.setup.take(zeros, seeds=np.array(seeds)))
-        lucky = with_other_luck(repeated(self._race, zeros), drawn)
-        return joined([self._driven(lucky, self.plans, np.repeat(part, times, axis=0),
-                                    np.tile(np.arange(times), len(part)))[0]
-                       for part in self._parts(codes, self._race.cars * times)])
+        lucky = with_other_luck(repeat(self._race, zeros), drawn)
+        return concatenate([self._driven(lucky, self.plans, np.repeat(part, times, axis=0),
+                                         np.tile(np.arange(times), len(part)))[0]
+                            for part in self._parts(codes, self._race.cars * times)])
 
-    def _driven(self, race: Race, plans: Plans, codes: np.ndarray, of: np.ndarray) -> tuple[Facts, np.ndarray]:
-        race = repeated(race, of)
+    def _driven(self, race: Race, plans: OpponentPlans, codes: np.ndarray, of: np.ndarray) -> tuple[Outcome,
+                                                                                                    np.ndarray]:
+        race = repeat(race, of)
         history = drive_out(race, plans.take(0 * of), *laid_out(codes))
-        return facts_of(race, history, np.full(len(codes), self.rival)), void_calls(codes, history)
+        return outcome_of(race, history, np.full(len(codes), self.rival)), void_calls(codes, history)
 
     def _parts(self, codes: np.ndarray, cars: int) -> list[np.ndarray]:
         """Schedules in pieces that keep the tables of a batch in bounds."""
@@ -90,7 +91,7 @@ def void_calls(codes: np.ndarray, history: list[RaceState]) -> np.ndarray:
     return void
 
 
-def drive_out(race: Race, plans: Plans, pit: np.ndarray, drive: np.ndarray) -> list[RaceState]:
+def drive_out(race: Race, plans: OpponentPlans, pit: np.ndarray, drive: np.ndarray) -> list[RaceState]:
     """States of races driven with given calls, (K, L) both."""
     state = new_state(race)
     history = [state]

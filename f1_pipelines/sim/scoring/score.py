@@ -16,7 +16,7 @@ from f1_pipelines.sim.scoring import dimensions
 from f1_pipelines.sim.scoring.announcements import foreseen
 from f1_pipelines.sim.scoring.dimensions import Score
 from f1_pipelines.sim.scoring.messages import Course, Lap, Message, comms
-from f1_pipelines.sim.scoring.outcome import Facts, facts_of
+from f1_pipelines.sim.scoring.outcome import Outcome, outcome_of
 from f1_pipelines.sim.scoring.reference import Reference, reference_of
 
 EGO = 0
@@ -34,14 +34,15 @@ class CallLog(Protocol):
     left_laps: int
 
 
-def judge(scenario: Scenario, race: Race, history: Sequence[RaceState], wall: CallLog) -> tuple[Score, dict[str, Any]]:
+def score_race(scenario: Scenario, race: Race, history: Sequence[RaceState], wall: CallLog) -> tuple[Score,
+                                                                                                     dict[str, Any]]:
     """The score of one finished race, and what it rests on.
 
     Args:
         race, history: A batch of one.
         wall: The log of its calls.
     """
-    facts = facts_of(race, history, np.array([max(scenario.column(scenario.rival), 0)])).one(0)
+    facts = outcome_of(race, history, np.array([max(scenario.column(scenario.rival), 0)])).one(0)
     reference = reference_of(scenario)
     score, verdicts = _judged(scenario, history, wall, facts, 0)
     return score, {
@@ -55,22 +56,22 @@ def judge(scenario: Scenario, race: Race, history: Sequence[RaceState], wall: Ca
     }
 
 
-def judge_batch(scenarios: Sequence[Scenario], race: Race, history: Sequence[RaceState],
+def score_batch(scenarios: Sequence[Scenario], race: Race, history: Sequence[RaceState],
                 walls: Sequence[CallLog]) -> list[Score]:
     """Scores of a batch of finished races."""
-    facts = facts_of(race, history, np.array([max(s.column(s.rival), 0) for s in scenarios]))
+    facts = outcome_of(race, history, np.array([max(s.column(s.rival), 0) for s in scenarios]))
     return [_judged(s, history, wall, facts.one(row), row)[0]
             for row, (s, wall) in enumerate(zip(scenarios, walls, strict=True))]
 
 
-def _judged(scenario: Scenario, history: Sequence[RaceState], wall: CallLog, facts: Facts,
+def _judged(scenario: Scenario, history: Sequence[RaceState], wall: CallLog, facts: Outcome,
             row: int) -> tuple[Score, list[str]]:
     message_score, verdicts = comms(wall.messages, course_of(scenario, history, wall, row))
     calls = (wall.illegal, wall.void, wall.harmful, max(wall.left_laps - FREE_LAPS, 0))
     return score_of(scenario, facts, reference_of(scenario), tuple(wall.stops), message_score, calls), verdicts
 
 
-def score_of(scenario: Scenario, facts: Facts, reference: Reference, stops: tuple[tuple[int, int], ...],
+def score_of(scenario: Scenario, facts: Outcome, reference: Reference, stops: tuple[tuple[int, int], ...],
              message_score: float, calls: tuple[int, int, int, int]) -> Score:
     """The six dimensions from the facts of one race (numbers) and the counts of `operations`."""
     rival = "none" if not scenario.rival else "beaten" if not facts.beaten_by_rival else \

@@ -10,7 +10,7 @@ from f1_pipelines.sim.engine.parameters import SC, VSC
 from f1_pipelines.sim.scenarios import Scenario
 from f1_pipelines.sim.scoring import dimensions
 from f1_pipelines.sim.scoring.announcements import placed, windows
-from f1_pipelines.sim.scoring.outcome import Facts
+from f1_pipelines.sim.scoring.outcome import Outcome
 from f1_pipelines.sim.scoring.schedules import ATTACK, DEFEND, MODE, NOTHING, PIT, TEMP, Copies
 
 ROUNDS, KEPT = 6, 3  # of climbing; plans that go on after the first
@@ -40,7 +40,7 @@ def with_fuel(scenario: Scenario, sets: list[Stops]) -> np.ndarray:
     return codes
 
 
-def worth_of(facts: Facts, void: np.ndarray, said: np.ndarray, fastest_s: float, rival: bool,
+def worth_of(facts: Outcome, void: np.ndarray, said: np.ndarray, fastest_s: float, rival: bool,
              strategy: np.ndarray, length: float) -> np.ndarray:
     """(K,) what plans are worth in points of the score, up to a constant.
 
@@ -59,7 +59,7 @@ def worth_of(facts: Facts, void: np.ndarray, said: np.ndarray, fastest_s: float,
             - weight["operations"] * d.VOID_COST * void - weight["tyres"] * facts.tyre_loss_s / length / d.TYRE_SPAN_S)
 
 
-def points(facts: Facts, void: np.ndarray, said: np.ndarray, strategy: np.ndarray, best: int,
+def points(facts: Outcome, void: np.ndarray, said: np.ndarray, strategy: np.ndarray, best: int,
            rival: bool, length: float) -> np.ndarray:
     """(K,) scores of finished plans, if the plan `best` is the race they are judged against."""
     weight, d = dimensions.WEIGHTS, dimensions

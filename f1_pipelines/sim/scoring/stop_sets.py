@@ -7,7 +7,7 @@ import numpy as np
 
 from f1_pipelines.sim.engine.parameters import GREEN, HARD, INTER, MEDIUM, SOFT, WET
 from f1_pipelines.sim.scenarios import Scenario
-from f1_pipelines.sim.scoring.outcome import Facts
+from f1_pipelines.sim.scoring.outcome import Outcome
 from f1_pipelines.sim.scoring.schedules import Copies
 from f1_pipelines.sim.scoring.search import Stops, with_fuel
 
@@ -16,7 +16,7 @@ DRY = (SOFT, MEDIUM, HARD)
 SCREENED, ALIKE_LAPS = 36, 6  # sets of a Grand Prix that are raced; of those within so many laps of each other one
 
 
-def cost_s(facts: Facts, rival: bool, length: float) -> np.ndarray:
+def cost_s(facts: Outcome, rival: bool, length: float) -> np.ndarray:
     """A result in seconds: race time, places, the rival, the flag. Differences within one race count only."""
     slowest = np.nanmax(facts.time_s) if np.isfinite(facts.time_s).any() else 0.0
     time_s = np.where(np.isfinite(facts.time_s), facts.time_s, slowest)

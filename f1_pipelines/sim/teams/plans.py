@@ -23,7 +23,7 @@ EARLIEST, LATEST = 5, 4  # no planned stop before that lap or in the last laps
 
 
 @dataclass(frozen=True)
-class Plans:
+class StintPlans:
     """By car, (N,) or (stops, N); a stop that is not planned has lap 0."""
 
     start: np.ndarray
@@ -31,7 +31,7 @@ class Plans:
     compounds: np.ndarray
 
 
-def race_plans(circuit: CircuitParameters, race_laps: int, key: str, drivers: list[str]) -> Plans:
+def race_plans(circuit: CircuitParameters, race_laps: int, key: str, drivers: list[str]) -> StintPlans:
     """A plan for each car: the quickest by its team's own reckoning, with stops about where it puts them.
 
     Args:
@@ -52,15 +52,15 @@ def race_plans(circuit: CircuitParameters, race_laps: int, key: str, drivers: li
         stops = np.cumsum(stints[chosen])[:-1] + moved[:len(stints[chosen]) - 1, car]
         laps[:len(stops), car] = np.clip(np.sort(np.rint(stops)), EARLIEST, race_laps - LATEST)
         compounds[:len(stops), car] = CANDIDATES[chosen][1:]
-    return Plans(np.array([CANDIDATES[chosen][0] for chosen in choice]), laps, compounds)
+    return StintPlans(np.array([CANDIDATES[chosen][0] for chosen in choice]), laps, compounds)
 
 
-def sprint_plans(circuit: CircuitParameters, race_laps: int, key: str, drivers: list[str]) -> Plans:
+def sprint_plans(circuit: CircuitParameters, race_laps: int, key: str, drivers: list[str]) -> StintPlans:
     """One set to the end: soft where it lasts and pays, for a few that dare."""
     costs = np.array([plan_cost_s(circuit, np.array([float(race_laps)]), (compound,)) for compound in (SOFT, MEDIUM)])
     choice = (costs[:, None] + OPINION_SD_S * normal(f"{key}/plans", drivers, count=2)).argmin(axis=0)
     none = np.zeros((MAX_STOPS, len(drivers)), dtype=np.int64)
-    return Plans(np.where(choice == 0, SOFT, MEDIUM), none, none + HARD)
+    return StintPlans(np.where(choice == 0, SOFT, MEDIUM), none, none + HARD)
 
 
 def stint_laps(circuit: CircuitParameters, race_laps: int, compounds: tuple[int, ...]) -> np.ndarray:

@@ -14,7 +14,7 @@ from f1_pipelines.sources.classification import check_classification, check_driv
 from f1_pipelines.sources.f1db import tables as rows_of
 from f1_pipelines.sources.f1db.release import F1dbRelease
 from f1_pipelines.sources.laps_archive import LapsArchive
-from f1_pipelines.sources.updates import News, Phase, in_what_was_fetched
+from f1_pipelines.sources.updates import Phase, SourceUpdate, in_what_was_fetched
 from f1_pipelines.tables import race
 from f1_pipelines.tables.schema import InvalidRows, Table
 
@@ -87,7 +87,7 @@ class F1dbSource:
         reason = "f1db has no lap times; use F1_SOURCE=fastf1"
         return Fetched(refused=[Refusal(weekend.key, "race", reason, expected=True) for weekend in weekends])
 
-    def news(self, weekend: Weekend, phase: Phase) -> News:
+    def news(self, weekend: Weekend, phase: Phase) -> SourceUpdate:
         fetched = self.results([weekend]) if phase == "post_race" else self.qualifying([weekend])
         return in_what_was_fetched(fetched, phase)
 

@@ -31,7 +31,7 @@ from f1_pipelines.sources.fastf1_source import jolpica, loading, rows, schedule,
 from f1_pipelines.sources.fastf1_source.loading import Loaded, NotComplete
 from f1_pipelines.sources.fastf1_source.transport import Meter, meter_fastf1
 from f1_pipelines.sources.rate_limit import RateBudget
-from f1_pipelines.sources.updates import DECIDING, News, Phase, digest
+from f1_pipelines.sources.updates import DECIDING, Phase, SourceUpdate, digest
 from f1_pipelines.tables import race
 from f1_pipelines.tables.schema import InvalidRows, Table
 
@@ -108,7 +108,7 @@ class FastF1Source:
         return self._fetch(weekends, ("sprint", "race"), self._laps,
                            (race.LAPS, race.SESSION_LAPS, race.PIT_STOPS, race.WEATHER, race.RACE_CONTROL))
 
-    def news(self, weekend: Weekend, phase: Phase) -> News:
+    def news(self, weekend: Weekend, phase: Phase) -> SourceUpdate:
         """By jolpica's sheet alone: one request, besides the schedule, which FastF1 keeps for half a day.
 
         A car that stopped in the first lap and one that never started look the same there. Where timing tells them
@@ -117,7 +117,7 @@ class FastF1Source:
         self._prepare()
         session = DECIDING[phase]
         if (refusal := self._not_held(weekend, session)) is not None:
-            return News(None, refusal.reason)
+            return SourceUpdate(None, refusal.reason)
         event = self._events(weekend.season, [weekend]).get(weekend.key)
         try:
             if event is None:
@@ -126,12 +126,12 @@ class FastF1Source:
             if phase == "pre_race":
                 order = jolpica.qualifying(sheet, weekend.season)
                 check_qualifying(order)
-                return News(digest(order))
+                return SourceUpdate(digest(order))
             order = jolpica.classification(sheet, weekend.season)
             check_classification(order)
-            return News(classification_hash(order.assign(result_status="official")))
+            return SourceUpdate(classification_hash(order.assign(result_status="official")))
         except (NotComplete, InvalidRows, UnknownEntrant) as problem:
-            return News(None, str(problem))
+            return SourceUpdate(None, str(problem))
 
     def _fetch(self, weekends: Sequence[Weekend], sessions: Sequence[str],
                build: Callable[[Weekend, str, Event], Tables], tables: Sequence[Table]) -> Fetched:

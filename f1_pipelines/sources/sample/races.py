@@ -128,7 +128,7 @@ def _setup(starts: list[Start], cars: list[np.ndarray], entries: list[tuple[Entr
         two_compound_rule=two_compounds)
 
 
-def _start_tyres(planned: list[plans.Plans], rain: np.ndarray, feel: np.ndarray) -> np.ndarray:
+def _start_tyres(planned: list[plans.StintPlans], rain: np.ndarray, feel: np.ndarray) -> np.ndarray:
     """What is on the cars at the start: the plan's, or what the water on the grid asks for (E, N)."""
     water = rain[:, :1] + FEEL * feel
     tyres = np.where(water > SLICK_INTER_CROSSOVER, INTER, np.stack([plan.start for plan in planned]))

@@ -30,7 +30,7 @@ from f1_pipelines.sources.sample.frames import Columns, car_columns, objects, st
 from f1_pipelines.sources.sample.races import Driven
 from f1_pipelines.sources.sample.sessions import practice
 from f1_pipelines.sources.sample.weekends import SampleWeekend, drive_sessions, grid_session
-from f1_pipelines.sources.updates import News, Phase, in_what_was_fetched
+from f1_pipelines.sources.updates import Phase, SourceUpdate, in_what_was_fetched
 from f1_pipelines.tables import race
 from f1_pipelines.tables.schema import Table
 
@@ -115,7 +115,7 @@ class SampleSource:
         self._put(fetched, race.RACE_CONTROL, [timing.message_columns(one) for one in (*races, *sprints)])
         return fetched
 
-    def news(self, weekend: Weekend, phase: Phase) -> News:
+    def news(self, weekend: Weekend, phase: Phase) -> SourceUpdate:
         """By the clock: what was held is there, and always says the same."""
         fetched = self.results([weekend]) if phase == "post_race" else self.qualifying([weekend])
         return in_what_was_fetched(fetched, phase)

@@ -22,7 +22,7 @@ from f1_pipelines.sim.teams.seeded_draws import normal, scale
 FIRST_SEASON, NEW_RULES = 2022, 2026
 # docs/physics.md#lap-time: spread of pace in a race .64 s until 2025, 1.30 s in 2026; team mates half a gap of .20 %.
 CAR_SD_PCT, CAR_SD_2026_PCT = 0.45, 0.75
-KEPT, KEPT_2026 = 0.80, 0.30  # correlation of a team's level with that of the season before
+CARRIED_OVER, CARRIED_OVER_2026 = 0.80, 0.30  # correlation of a team's level with that of the season before
 LEAD_MOST = 1.5  # sd of the teams; a team further ahead would win every race of a season
 NEWCOMER = 1.3  # sd behind the mean in which a team without a past begins
 DRIVER_SD_PCT, DRIVER_SEASON_SD_PCT = 0.20, 0.07
@@ -35,7 +35,7 @@ QUALIFYING_SPREAD = 1.2  # docs/physics.md#replay: race pace is about .75-.85 of
 
 
 @dataclass(frozen=True)
-class Pace:
+class WeekendPace:
     """Pace of each car of a weekend [% of a lap, + slower], (N,) in the order of the line-up."""
 
     practice: np.ndarray
@@ -44,7 +44,7 @@ class Pace:
 
 
 @cache
-def pace(weekend: Weekend, entries: tuple[Entry, ...]) -> Pace:
+def pace(weekend: Weekend, entries: tuple[Entry, ...]) -> WeekendPace:
     """The pace of every car at a weekend of the embedded calendar."""
     lines, drivers = [lineage(entry.constructor) for entry in entries], [entry.driver for entry in entries]
     kind = circuit_of(weekend.circuit, weekend.layout).kind
@@ -58,7 +58,7 @@ def pace(weekend: Weekend, entries: tuple[Entry, ...]) -> Pace:
         + DRIVER_TRACK_SD_PCT * normal(f"track/{weekend.circuit}", drivers)[0])
     form = (TEAM_WEEKEND_SD_PCT * normal(f"{key}/set-up", lines)[0]
             + DRIVER_WEEKEND_SD_PCT * normal(f"{key}/form", drivers)[0])
-    return Pace(
+    return WeekendPace(
         practice=_about_median(QUALIFYING_SPREAD * basis + form),
         qualifying=_about_median(QUALIFYING_SPREAD * (basis + form)
                                  + QUALIFYING_SD_PCT * normal(f"{key}/one lap", drivers)[0]),
@@ -73,7 +73,7 @@ def car_levels(season: int) -> dict[str, float]:
     if season > FIRST_SEASON:
         before = car_levels(season - 1)
         unit = CAR_SD_2026_PCT if season - 1 >= NEW_RULES else CAR_SD_PCT
-        kept = KEPT_2026 if season == NEW_RULES else KEPT
+        kept = CARRIED_OVER_2026 if season == NEW_RULES else CARRIED_OVER
         fresh = {line: kept * before[line] / unit + math.sqrt(1.0 - kept * kept) * fresh[line] if line in before
                  else NEWCOMER for line in names}
     fresh = {line: min(max(level, -LEAD_MOST), LEAD_MOST) for line, level in fresh.items()}

@@ -1,8 +1,14 @@
 """The expert beside a pupil: whose calls are the labels, and what a run that resumes reads."""
-from f1_pipelines.engineer.data.dagger import FIRST_RACE, driven_round, read_turns
-from f1_pipelines.engineer.data.demonstrations import TRAINED, calmed, expert_beside, expert_turns, race_keys
-from f1_pipelines.engineer.progress import SILENT, Listener
-from f1_pipelines.engineer.scenario_sampler import Scenes
+from f1_pipelines.engineer.data.dagger import FIRST_RACE, dagger_round, read_demonstrations
+from f1_pipelines.engineer.data.demonstrations import (
+    TRAINED_FAMILIES,
+    expert_demonstrations,
+    race_keys,
+    relabel_with_expert,
+    without_needless_call,
+)
+from f1_pipelines.engineer.progress import SILENT, Reporter
+from f1_pipelines.engineer.scenario_sampler import ScenarioSampler
 from f1_pipelines.sim.environment.environment import RaceEnvironment
 from f1_pipelines.sim.scenarios import split_of
 
@@ -20,13 +26,13 @@ class Sleeper:
 
 
 def test_beside_himself_the_expert_calls_his_own_race():
-    [own] = expert_turns(Scenes(), [KEY], odd=0.0)
-    assert list(expert_beside(Scenes(), {KEY: [turn.completion for turn in own]})) == [own]
+    [own] = expert_demonstrations(ScenarioSampler(), [KEY], odd=0.0)
+    assert list(relabel_with_expert(ScenarioSampler(), {KEY: [turn.completion for turn in own]})) == [own]
 
 
 def test_beside_a_sleeper_the_labels_are_the_experts_and_the_race_is_the_sleepers():
-    scenario = Scenes().scenario(*KEY)
-    [turns] = expert_beside(Scenes(), {KEY: ["STAY_OUT"] * scenario.laps})
+    scenario = ScenarioSampler().scenario(*KEY)
+    [turns] = relabel_with_expert(ScenarioSampler(), {KEY: ["STAY_OUT"] * scenario.laps})
     environment = RaceEnvironment()
     seen = environment.begin(scenario)
     for turn in turns:
@@ -36,22 +42,22 @@ def test_beside_a_sleeper_the_labels_are_the_experts_and_the_race_is_the_sleeper
 
 
 def test_what_a_pupil_says_may_be_no_command():
-    scenario = Scenes().scenario(*KEY)
-    [turns] = expert_beside(Scenes(), {KEY: ["I think we should box"] * scenario.laps})
+    scenario = ScenarioSampler().scenario(*KEY)
+    [turns] = relabel_with_expert(ScenarioSampler(), {KEY: ["I think we should box"] * scenario.laps})
     assert len(turns) == scenario.laps
 
 
 def test_a_round_is_of_training_races_and_is_read_again_by_a_run_that_resumes(tmp_path):
     told, sleeper = [], Sleeper()
-    driven = driven_round(sleeper, Scenes(), 1, 1, tmp_path, Listener(told.append))
+    driven = dagger_round(sleeper, ScenarioSampler(), 1, 1, tmp_path, Reporter(told.append))
     turns = driven.turns
     assert {(turn.family, turn.seed) for turn in turns} == set(race_keys("train", 1, start=FIRST_RACE + 1_000))
     assert {split_of(turn.family, turn.seed) for turn in turns} == {"train"}
-    assert {turn.family for turn in turns} == set(TRAINED)
-    assert turns == [calmed(turn) for turn in turns]
+    assert {turn.family for turn in turns} == set(TRAINED_FAMILIES)
+    assert turns == [without_needless_call(turn) for turn in turns]
     assert "round 1: the pupil scores 0." in told[0]
     asked = sleeper.asked
-    assert len(driven.scores) == len(TRAINED) and all(0.0 <= score <= 1.0 for score in driven.scores)
-    assert driven_round(sleeper, Scenes(), 1, 1, tmp_path, SILENT) == driven
-    assert turns == read_turns(tmp_path / "round-1.jsonl")
+    assert len(driven.scores) == len(TRAINED_FAMILIES) and all(0.0 <= score <= 1.0 for score in driven.scores)
+    assert dagger_round(sleeper, ScenarioSampler(), 1, 1, tmp_path, SILENT) == driven
+    assert turns == read_demonstrations(tmp_path / "round-1.jsonl")
     assert sleeper.asked == asked

@@ -9,18 +9,18 @@ import pytest
 from f1_pipelines.engineer.evaluation.episodes import (
     SCRIPTED,
     Candidate,
-    Sitting,
-    engineer_races,
-    held_out,
-    scripted_races,
-    sit,
-    sitting_results,
+    RaceCalls,
+    engineer_results,
+    episode_results,
+    held_out_races,
+    run_episodes,
+    scripted_results,
 )
 from f1_pipelines.engineer.evaluation.leaderboard import leaderboard
 from f1_pipelines.engineer.inference.checkpoints import load_engineer
-from f1_pipelines.engineer.rollout import play_together
-from f1_pipelines.engineer.scenario_sampler import Scenes
-from f1_pipelines.engineer.training.counterfactual_returns import moments_of, values_of
+from f1_pipelines.engineer.rollout import batched_rollout
+from f1_pipelines.engineer.scenario_sampler import ScenarioSampler
+from f1_pipelines.engineer.training.counterfactual_returns import counterfactual_returns, decision_states
 from f1_pipelines.sim.environment.environment import RaceEnvironment
 from f1_pipelines.sim.policies.play import policy_for
 from f1_pipelines.sim.scenarios import FAMILIES, UNSEEN_FAMILY, split_of
@@ -34,10 +34,10 @@ def always(command):
 
 
 def test_races_in_lockstep_are_the_races_alone():
-    scenarios = [Scenes().scenario(*key) for key in KEYS]
-    together = play_together(scenarios, always("STAY_OUT"))
+    scenarios = [ScenarioSampler().scenario(*key) for key in KEYS]
+    together = batched_rollout(scenarios, always("STAY_OUT"))
     for scenario, race in zip(scenarios, together, strict=True):
-        [alone] = play_together([scenario], always("STAY_OUT"))
+        [alone] = batched_rollout([scenario], always("STAY_OUT"))
         assert alone.info == race.info
         assert sum(race.rewards) == pytest.approx(race.info["score"])
         assert len(race.outputs) == scenario.laps
@@ -45,18 +45,18 @@ def test_races_in_lockstep_are_the_races_alone():
 
 def test_hints_stand_under_the_observation_and_nowhere_else():
     read = []
-    play_together([Scenes().scenario(*key) for key in KEYS], lambda texts: read.append(texts) or ["DONE"] * len(texts),
-                  ["Ask the fuel margin early.", ""])
+    batched_rollout([ScenarioSampler().scenario(*key) for key in KEYS], lambda texts: read.append(texts)
+                    or ["DONE"] * len(texts), ["Ask the fuel margin early.", ""])
     assert read[0][0].endswith("\nAsk the fuel margin early.")
     assert "Ask" not in read[0][1]
 
 
 def test_a_call_is_worth_what_the_race_becomes():
-    scenario = Scenes().scenario(*KEYS[0])
-    [moments] = moments_of([scenario], always("STAY_OUT"))
+    scenario = ScenarioSampler().scenario(*KEYS[0])
+    [moments] = decision_states([scenario], always("STAY_OUT"))
     assert [moment.seen.lap for moment in moments] == list(range(1, scenario.laps + 1))
     calls = ["STAY_OUT", "PIT_NOW hard", "STAY_OUT", "no command"]
-    [ends] = values_of([moments[3]], [calls], always("STAY_OUT"))
+    [ends] = counterfactual_returns([moments[3]], [calls], always("STAY_OUT"))
     values = [end["score"] for end in ends]
     environment = RaceEnvironment()
     environment.begin(scenario)
@@ -65,30 +65,30 @@ def test_a_call_is_worth_what_the_race_becomes():
     assert values[1] == step.info["score"]
     assert values[0] == values[2]
     assert values[3] <= values[0]
-    assert values_of([moments[3]], [calls], always("STAY_OUT")) == [ends], "moments are not used up"
+    assert counterfactual_returns([moments[3]], [calls], always("STAY_OUT")) == [ends], "moments are not used up"
 
 
 def test_the_expert_calls_a_moment_as_if_he_had_been_there():
-    scenario = Scenes().scenario(*KEYS[0])
+    scenario = ScenarioSampler().scenario(*KEYS[0])
     expert = policy_for("expert", scenario)
-    [race] = play_together([scenario], always("STAY_OUT"))
+    [race] = batched_rollout([scenario], always("STAY_OUT"))
     expert.begin(race.seen[0])
-    [moments] = moments_of([scenario], always("STAY_OUT"))
+    [moments] = decision_states([scenario], always("STAY_OUT"))
     for seen in race.seen[:5]:
         expert.see(seen)
     assert moments[5].expert_call() == expert.decide(race.seen[5]).command
 
 
 def test_held_out_races_are_held_out():
-    keys = held_out(3, unseen_circuits=2)
+    keys = held_out_races(3, unseen_circuits=2)
     assert Counter(split_of(*key) for key in keys) == {"test": 15, "unseen_family": 3, "unseen_circuit": 10}
-    assert not set(keys) & set(held_out(3, unseen_circuits=2, skip=3))
-    assert keys[:15] == held_out(3)[:15]
+    assert not set(keys) & set(held_out_races(3, unseen_circuits=2, skip=3))
+    assert keys[:15] == held_out_races(3)[:15]
 
 
 def test_renamed_races_have_other_names_and_the_same_everything_else():
-    scenario = Scenes().scenario(*KEYS[0])
-    other = Scenes().scenario(*KEYS[0], renamed=True)
+    scenario = ScenarioSampler().scenario(*KEYS[0])
+    other = ScenarioSampler().scenario(*KEYS[0], renamed=True)
     assert not set(other.numbers) & set(scenario.numbers)
     assert np.array_equal(other.grid, scenario.grid)
     text = RaceEnvironment().begin(other).text
@@ -98,7 +98,7 @@ def test_renamed_races_have_other_names_and_the_same_everything_else():
 
 @pytest.fixture(scope="module")
 def results():
-    return [one for few in scripted_races(Scenes(), KEYS, ("stay_out", "expert", "oracle")) for one in few]
+    return [one for few in scripted_results(ScenarioSampler(), KEYS, ("stay_out", "expert", "oracle")) for one in few]
 
 
 def test_every_call_is_kept_and_regret_is_to_the_oracle(results):
@@ -123,12 +123,12 @@ def test_an_engineer_is_judged_by_its_own_words(pupil_folder, results):
               for one in results if one.episode["policy"] == "oracle"}
     candidates = [Candidate("sft", "abc", pupil_folder, variant) for variant in ("plain", "renamed", "hints")]
     hints = {KEYS[0]: "Ask the fuel margin early."}
-    found = list(engineer_races(Scenes(), candidates, KEYS, oracle, hints))
-    assert found == list(engineer_races(Scenes(), candidates, KEYS, oracle, hints, workers=2))
+    found = list(engineer_results(ScenarioSampler(), candidates, KEYS, oracle, hints))
+    assert found == list(engineer_results(ScenarioSampler(), candidates, KEYS, oracle, hints, workers=2))
     by = {(one.episode["variant"], one.episode["family"]): one for few in found for one in few}
     engineer = load_engineer(pupil_folder)
     for variant in ("plain", "renamed"):
-        said = sit(engineer, Scenes(), KEYS, "sft", "abc", variant)
+        said = run_episodes(engineer, ScenarioSampler(), KEYS, "sft", "abc", variant)
         for key in KEYS:
             one = by[variant, key[0]]
             assert tuple(row["raw_output"] for row in one.decisions) == said[key].outputs
@@ -139,16 +139,16 @@ def test_an_engineer_is_judged_by_its_own_words(pupil_folder, results):
 
 
 def test_what_does_not_parse_is_counted_and_nobody_calls_instead():
-    laps = Scenes().scenario(*KEYS[0]).laps
-    mute = Sitting("grpo", "plain", ("I think we should box",) * laps)
-    [one] = sitting_results(Scenes(), KEYS[0], [mute], ["STAY_OUT"] * laps)
+    laps = ScenarioSampler().scenario(*KEYS[0]).laps
+    mute = RaceCalls("grpo", "plain", ("I think we should box",) * laps)
+    [one] = episode_results(ScenarioSampler(), KEYS[0], [mute], ["STAY_OUT"] * laps)
     assert one.episode["parse_failures"] == one.episode["laps_called"]
     assert all(row["command"] is None and "unknown command" in row["error"] for row in one.decisions)
 
 
 def test_a_sitting_that_ends_too_early_is_no_race():
     with pytest.raises(ValueError, match="3 calls do not reach the flag"):
-        sitting_results(Scenes(), KEYS[0], [Sitting("sft", "plain", ("STAY_OUT",) * 3)], ["STAY_OUT"] * 15)
+        episode_results(ScenarioSampler(), KEYS[0], [RaceCalls("sft", "plain", ("STAY_OUT",) * 3)], ["STAY_OUT"] * 15)
 
 
 def _episodes(policy, scores, split="test", families=tuple(FAMILIES), **more):

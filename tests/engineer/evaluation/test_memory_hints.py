@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from f1_pipelines.engineer.evaluation.failures import KINDS, LESSONS
-from f1_pipelines.engineer.evaluation.memory_hints import FEWEST, Memory, situation_of
+from f1_pipelines.engineer.evaluation.memory_hints import MIN_POSTMORTEMS, MemoryHints, situation_of
 from f1_pipelines.sim.scenarios import FAMILIES, UNSEEN_FAMILY, make_scenario, seeds_of
 
 FAMILY = "weather_roulette"
@@ -28,7 +28,7 @@ def race():
 def test_the_commonest_failures_of_the_family_come_first(race):
     told = pd.concat([rows("unread_fuel"), rows("slept_through_rain", SEEDS[:40]), rows("none"), rows("bad_luck"),
                       rows("silent_pit_wall", SEEDS[:5])])
-    assert Memory.of(told, make_scenario).hint(race) == \
+    assert MemoryHints.of(told, make_scenario).hint(race) == \
         f"Learnt: {LESSONS['unread_fuel']} {LESSONS['slept_through_rain']}"
 
 
@@ -36,37 +36,37 @@ def test_the_commonest_failures_of_the_family_come_first(race):
 def test_nothing_of_another_split_gets_in(split, race):
     mine = rows("unread_fuel")
     foreign = pd.concat([rows("false_message", OTHERS[split], split=split)] * 20)
-    assert Memory.of(pd.concat([mine, foreign]), make_scenario) == Memory.of(mine, make_scenario)
-    assert Memory.of(foreign, make_scenario).hint(race) == ""
+    assert MemoryHints.of(pd.concat([mine, foreign]), make_scenario) == MemoryHints.of(mine, make_scenario)
+    assert MemoryHints.of(foreign, make_scenario).hint(race) == ""
 
 
 def test_nothing_of_another_family_gets_in(race):
     mine = rows("unread_fuel")
     foreign = [rows("false_message", seeds_of(family, "train", 50), family)
                for family in FAMILIES if family not in (FAMILY, UNSEEN_FAMILY)]
-    assert Memory.of(pd.concat([mine, *foreign]), make_scenario).hint(race) == \
-        Memory.of(mine, make_scenario).hint(race) == f"Learnt: {LESSONS['unread_fuel']}"
-    assert Memory.of(pd.concat(foreign), make_scenario).hint(race) == ""
+    assert MemoryHints.of(pd.concat([mine, *foreign]), make_scenario).hint(race) == \
+        MemoryHints.of(mine, make_scenario).hint(race) == f"Learnt: {LESSONS['unread_fuel']}"
+    assert MemoryHints.of(pd.concat(foreign), make_scenario).hint(race) == ""
 
 
 def test_the_family_that_is_never_trained_on_has_no_hints():
     told = pd.concat([rows("unread_fuel"), rows("false_message", list(range(50)), UNSEEN_FAMILY, "unseen_family")])
-    assert Memory.of(told, make_scenario).hint(make_scenario(UNSEEN_FAMILY, 60)) == ""
+    assert MemoryHints.of(told, make_scenario).hint(make_scenario(UNSEEN_FAMILY, 60)) == ""
 
 
 def test_a_common_situation_speaks_for_itself_and_a_rare_one_for_its_family(race):
     situation = situation_of(race)
     same = [seed for seed in seeds_of(FAMILY, "train", 400) if situation_of(make_scenario(FAMILY, seed)) == situation]
     other = [seed for seed in SEEDS if situation_of(make_scenario(FAMILY, seed)) != situation]
-    assert len(same) >= FEWEST
-    told = [rows("unread_fuel", other * 5), rows("false_message", same[:FEWEST])]
-    assert Memory.of(pd.concat(told), make_scenario).hint(race) == f"Learnt: {LESSONS['false_message']}"
-    told[1] = rows("false_message", same[:FEWEST - 1])
-    assert Memory.of(pd.concat(told), make_scenario).hint(race).startswith(f"Learnt: {LESSONS['unread_fuel']}")
+    assert len(same) >= MIN_POSTMORTEMS
+    told = [rows("unread_fuel", other * 5), rows("false_message", same[:MIN_POSTMORTEMS])]
+    assert MemoryHints.of(pd.concat(told), make_scenario).hint(race) == f"Learnt: {LESSONS['false_message']}"
+    told[1] = rows("false_message", same[:MIN_POSTMORTEMS - 1])
+    assert MemoryHints.of(pd.concat(told), make_scenario).hint(race).startswith(f"Learnt: {LESSONS['unread_fuel']}")
 
 
 def test_another_future_has_the_same_hint():
-    learnt = Memory.of(pd.concat([rows("unread_fuel"), rows("slept_through_rain", SEEDS[:30])]), make_scenario)
+    learnt = MemoryHints.of(pd.concat([rows("unread_fuel"), rows("slept_through_rain", SEEDS[:30])]), make_scenario)
     for seed in OTHERS["validation"][:10]:
         scenario = make_scenario(FAMILY, seed)
         other = replace(scenario, shower=None, forecast=None, rain=0 * scenario.rain, status=0 * scenario.status + 2,
@@ -77,7 +77,7 @@ def test_another_future_has_the_same_hint():
 def test_all_pairs_of_lessons_fit(race):
     for one in KINDS:
         for two in KINDS:
-            line = Memory.of(pd.concat([rows(one), rows(two, SEEDS[:50])]), lambda *_: race).hint(race)
+            line = MemoryHints.of(pd.concat([rows(one), rows(two, SEEDS[:50])]), lambda *_: race).hint(race)
             assert len(line.split()) <= 25 and (LESSONS[one] in line) == (one not in ("none", "bad_luck"))
 
 
@@ -91,9 +91,9 @@ def test_a_lookup_reads_two_keys_whatever_was_learnt(race):
 
     sizes = []
     for copies in (1, 200):
-        learnt = Memory.of(pd.concat([rows("unread_fuel"), rows("ran_dry")] * copies), make_scenario)
+        learnt = MemoryHints.of(pd.concat([rows("unread_fuel"), rows("ran_dry")] * copies), make_scenario)
         counted = Counted(learnt.lines)
-        Memory(counted).hint(race)
+        MemoryHints(counted).hint(race)
         assert counted.reads <= 2
         sizes.append(learnt.lines.keys())
     assert sizes[1] >= sizes[0] and len(sizes[1]) <= 2 * 2 * 3 * 3 + 1  # situations, not races

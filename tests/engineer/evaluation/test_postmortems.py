@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from f1_pipelines.engineer.evaluation.failures import KINDS
-from f1_pipelines.engineer.evaluation.postmortems import PostMortem, first_costly, postmortem, replayed
+from f1_pipelines.engineer.evaluation.postmortems import PostMortem, first_costly, postmortem, replay_rollout
 from f1_pipelines.engineer.evaluation.regret import regret_of
 from f1_pipelines.sim.environment.environment import RaceEnvironment
 from f1_pipelines.sim.scenarios import FAMILIES, Scenario, make_scenario
@@ -20,7 +20,7 @@ NOW = datetime(2026, 11, 29, tzinfo=UTC)
 
 
 def found(scenario: Scenario, outputs: list[str]) -> PostMortem:
-    return postmortem(replayed(scenario, outputs), regret_of(scenario, outputs))
+    return postmortem(replay_rollout(scenario, outputs), regret_of(scenario, outputs))
 
 
 def oracle(scenario: Scenario) -> list[str]:

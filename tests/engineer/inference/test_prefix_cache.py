@@ -4,16 +4,17 @@ import torch
 from f1_pipelines.engineer.data.demonstrations import race_keys
 from f1_pipelines.engineer.inference.checkpoints import load_engineer
 from f1_pipelines.engineer.inference.engineer import Engineer
-from f1_pipelines.engineer.inference.generate import answers
-from f1_pipelines.engineer.inference.prefix_cache import Openings
-from f1_pipelines.engineer.rollout import play_together
-from f1_pipelines.engineer.scenario_sampler import Scenes
+from f1_pipelines.engineer.inference.generate import generate
+from f1_pipelines.engineer.inference.prefix_cache import PrefixCache
+from f1_pipelines.engineer.rollout import batched_rollout
+from f1_pipelines.engineer.scenario_sampler import ScenarioSampler
 from f1_pipelines.sim.environment.prompt import opening_of
 
 
 def laps():
     """Observations of two laps of each of ten races."""
-    races = play_together([Scenes().scenario(*key) for key in race_keys("train", 2)], lambda texts: ["STAY_OUT"] * len(
+    races = batched_rollout([ScenarioSampler().scenario(*key) for key in race_keys("train", 2)],
+                            lambda texts: ["STAY_OUT"] * len(
         texts))
     return [race.seen[lap].text for race in races for lap in (3, 7)]
 
@@ -31,8 +32,8 @@ def test_answers_are_those_of_transformers(pupil_folder):
     wanted = [whole(engineer, text) for text in texts]
     assert len({len(ids) for ids in wanted}) > 1, "some end before others"
     tokenizer = engineer.rendering.tokenizer
-    assert answers(engineer.model, [engineer.rendering.prompt_ids(text) for text in texts], tokenizer.pad_token_id,
-                   tokenizer.eos_token_id, 24) == wanted
+    assert generate(engineer.model, [engineer.rendering.prompt_ids(text) for text in texts], tokenizer.pad_token_id,
+                    tokenizer.eos_token_id, 24) == wanted
     assert [ids for [ids] in engineer.draws(texts, 1, 0.0)] == wanted, "with openings"
     assert [ids for [ids] in engineer.draws(texts[::-1], 1, 0.0)] == wanted[::-1], "with those that are kept"
 
@@ -62,8 +63,8 @@ def test_weights_that_have_learnt_read_again(pupil_folder):
 
 def test_openings_of_races_that_are_over_make_room(pupil_folder):
     engineer, texts = load_engineer(pupil_folder), laps()
-    one = Openings(engineer.model, engineer.rendering, 1).of(texts[:1])[0].made.nbytes
-    openings = Openings(engineer.model, engineer.rendering, 1, room=3 * one)
+    one = PrefixCache(engineer.model, engineer.rendering, 1).of(texts[:1])[0].made.nbytes
+    openings = PrefixCache(engineer.model, engineer.rendering, 1, room=3 * one)
     first = openings.of(texts[:4])
     assert [opening is other for opening, other in zip(first[::2], first[1::2], strict=True)] == [True, True]
     assert len(first[0].ids) > len(openings.of([""])[0].ids)

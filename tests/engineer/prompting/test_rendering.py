@@ -6,13 +6,13 @@ import pytest
 from f1_pipelines.engineer.profiles import PROFILES, UnknownProfile, profile_of
 from f1_pipelines.engineer.prompting.rendering import Rendering
 from f1_pipelines.engineer.training.sft import Example
-from f1_pipelines.engineer.training.tiny_model import PIECES
-from f1_pipelines.engineer.training.tokenization_parity import disagreements
+from f1_pipelines.engineer.training.tiny_model import VOCABULARY_SIZE
+from f1_pipelines.engineer.training.tokenization_parity import parity_errors
 
 
 @pytest.mark.parametrize("system", [False, True])
 def test_all_read_the_same_tokens(toy_tokenizer, examples, system):
-    assert disagreements(Rendering(toy_tokenizer, system), examples) == []
+    assert parity_errors(Rendering(toy_tokenizer, system), examples) == []
 
 
 def test_a_rendering_that_thinks_or_learns_the_prompt_is_found_out(toy_tokenizer, examples):
@@ -30,11 +30,11 @@ def test_a_rendering_that_thinks_or_learns_the_prompt_is_found_out(toy_tokenizer
         def completion_ids(self, command):
             return super().completion_ids(command)[:-1]
 
-    assert "thinking is on" in " ".join(disagreements(Thinking(toy_tokenizer, False), examples[:1]))
-    assert disagreements(Greedy(toy_tokenizer, False), examples[:1])
-    assert "the end of the turn is not learnt" in " ".join(disagreements(Endless(toy_tokenizer, False), examples[:1]))
+    assert "thinking is on" in " ".join(parity_errors(Thinking(toy_tokenizer, False), examples[:1]))
+    assert parity_errors(Greedy(toy_tokenizer, False), examples[:1])
+    assert "the end of the turn is not learnt" in " ".join(parity_errors(Endless(toy_tokenizer, False), examples[:1]))
     bare = [Example(examples[0].prompt.splitlines()[0], "STAY_OUT")]
-    assert "briefing" in disagreements(Rendering(toy_tokenizer, False), bare)[0]
+    assert "briefing" in parity_errors(Rendering(toy_tokenizer, False), bare)[0]
 
 
 def test_a_completion_is_read_back_up_to_the_end_of_the_turn(toy_tokenizer):
@@ -56,7 +56,7 @@ def test_what_frames_every_turn_is_read_in_whole_words(toy_tokenizer):
 def test_a_number_goes_with_its_tenth_and_the_end_of_its_line(line, pieces):
     from tokenizers import Regex, pre_tokenizers
 
-    split = pre_tokenizers.Split(Regex(PIECES), "isolated")
+    split = pre_tokenizers.Split(Regex(VOCABULARY_SIZE), "isolated")
     assert [piece for piece, _ in split.pre_tokenize_str(line)] == pieces
 
 

@@ -9,10 +9,10 @@ from trl import SFTConfig
 from f1_pipelines.engineer.inference.checkpoints import load_engineer
 from f1_pipelines.engineer.profiles import PROFILES
 from f1_pipelines.engineer.progress import SILENT
-from f1_pipelines.engineer.scenario_sampler import Scenes
+from f1_pipelines.engineer.scenario_sampler import ScenarioSampler
 from f1_pipelines.engineer.training import job
-from f1_pipelines.engineer.training.distributed import WrongCrew, crew_on, on_one_device, own_device
-from f1_pipelines.engineer.training.grpo import Practice, _share
+from f1_pipelines.engineer.training.distributed import WorldSizeError, accelerator_on, on_one_device, own_device
+from f1_pipelines.engineer.training.grpo import RolloutSampler, _settings_of_process
 from f1_pipelines.engineer.training.job import Job
 from f1_pipelines.engineer.training.sft import activation_checkpointing, last_checkpoint
 
@@ -20,17 +20,17 @@ from f1_pipelines.engineer.training.sft import activation_checkpointing, last_ch
 def test_processes_share_the_races_and_the_moments_of_a_step(toy_profile, pupil_folder):
     engineer, asked = load_engineer(pupil_folder), []
 
-    class Noted(Scenes):
+    class Noted(ScenarioSampler):
         def scenario(self, family, seed):
             asked.append((family, seed))
             return super().scenario(family, seed)
 
     def played(share: slice, processes: int) -> tuple[list, int]:
         asked.clear()
-        told = _share(replace(toy_profile.grpo, races=3), processes)
+        told = _settings_of_process(replace(toy_profile.grpo, races=3), processes)
         trainer = SimpleNamespace(model=engineer.model, state=SimpleNamespace(global_step=0),
                                   accelerator=SimpleNamespace(unwrap_model=lambda model: model))
-        given = Practice(engineer.rendering, Noted(), told, 0, 12, 8, share)([], trainer)
+        given = RolloutSampler(engineer.rendering, Noted(), told, 0, 12, 8, share)([], trainer)
         return list(asked), len(given["gain"])
 
     whole, n_samples = played(slice(None), 1)
@@ -41,9 +41,10 @@ def test_processes_share_the_races_and_the_moments_of_a_step(toy_profile, pupil_
 
 @pytest.mark.parametrize("processes", [3, 4])
 def test_a_step_that_can_not_be_shared_is_refused(toy_profile, processes):
-    with pytest.raises(WrongCrew, match=f"4 states and 2 races a step can't be shared by {processes} processes; set"):
-        _share(toy_profile.grpo, processes)
-    _share(toy_profile.grpo, 2)
+    with pytest.raises(WorldSizeError,
+                       match=f"4 states and 2 races a step can't be shared by {processes} processes; set"):
+        _settings_of_process(toy_profile.grpo, processes)
+    _settings_of_process(toy_profile.grpo, 2)
 
 
 def test_each_process_has_a_gpu_of_its_own():
@@ -66,8 +67,8 @@ def test_a_process_alone_trains_on_the_gpu_that_it_was_given(tmp_path, monkeypat
 
 def test_a_job_for_two_is_not_run_by_one(toy_profile, tmp_path, monkeypatch):
     monkeypatch.setitem(PROFILES, "tiny", toy_profile)
-    assert crew_on("cpu").num_processes == 1
-    with pytest.raises(WrongCrew, match="the job is for 2 processes and 1 were started"):
+    assert accelerator_on("cpu").num_processes == 1
+    with pytest.raises(WorldSizeError, match="the job is for 2 processes and 1 were started"):
         job.run(Job("sft", "tiny", {}, "", "", "", 0, str(tmp_path), "", processes=2), SILENT)
 
 

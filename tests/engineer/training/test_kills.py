@@ -12,8 +12,8 @@ import pytest
 from f1_pipelines.assets.engineer_checks import engineer_checks
 from f1_pipelines.assets.training_launcher import _keep
 from f1_pipelines.engineer.inference.checkpoints import read_checkpoint
-from f1_pipelines.engineer.scenario_sampler import Scenes
-from f1_pipelines.engineer.training.job import Job, Trained
+from f1_pipelines.engineer.scenario_sampler import ScenarioSampler
+from f1_pipelines.engineer.training.job import Job, TrainingResult
 from f1_pipelines.resources.warehouse import Warehouse
 from f1_pipelines.sim.environment.prompt import PROMPT_VERSION
 from f1_pipelines.sim.scenarios import ENV_VERSION
@@ -31,11 +31,11 @@ SETTINGS = {"sft": toy_kills.SFT, "grpo": toy_kills.GRPO}
 
 
 @pytest.fixture(scope="module")
-def ended(tmp_path_factory, examples, pupil_folder) -> dict[str, tuple[Job, Trained, Trained]]:
+def ended(tmp_path_factory, examples, pupil_folder) -> dict[str, tuple[Job, TrainingResult, TrainingResult]]:
     """By stage: the job, what came of it when it was left alone, and when it was killed."""
     folder = tmp_path_factory.mktemp("kills")
     inputs = {"turns.jsonl": "\n".join(json.dumps(asdict(example)) for example in examples),
-              "scenes.json": Scenes().as_json()}
+              "scenes.json": ScenarioSampler().as_json()}
 
     def begin(stage: str, name: str) -> tuple[Job, str]:
         work = folder / f"{stage}-{name}"
@@ -52,7 +52,7 @@ def ended(tmp_path_factory, examples, pupil_folder) -> dict[str, tuple[Job, Trai
     assert ran.returncode == 0, ran.stderr[-3000:]
     assert json.loads(ran.stdout) == [0 if moment is None else -9 for _, moment in plan], ran.stderr[-3000:]
     return {stage: (jobs[stage, "killed"][0],
-                    *(Trained.read(Path(jobs[stage, name][0].work)) for name in ("alone", "killed")))
+                    *(TrainingResult.read(Path(jobs[stage, name][0].work)) for name in ("alone", "killed")))
             for stage in MOMENTS}
 
 
@@ -84,7 +84,7 @@ def test_checks_find_in_a_killed_practice_what_they_find_in_the_other(ended, tmp
     assert {"practice_began_at_the_imitator", "numbers_are_finite"} <= passed[1]
 
 
-def _passed(warehouse: Warehouse, job: Job, trained: Trained) -> set[str]:
+def _passed(warehouse: Warehouse, job: Job, trained: TrainingResult) -> set[str]:
     """Names of the checks of practice that pass once this training is stored."""
     row = {"checkpoint": trained.checkpoint, "stage": job.stage, "profile": job.profile, "parent": trained.untrained,
            "training_seed": job.seed, "n_turns": trained.n_turns, "n_parameters": trained.n_parameters,

@@ -5,7 +5,7 @@ import sys
 import time
 from pathlib import Path
 
-from f1_pipelines.engineer.training.parent_process import STARTER, starter
+from f1_pipelines.engineer.training.parent_process import STARTER, parent_of
 from f1_pipelines.runs.processes import exists
 
 # Starts a training's watch in a process of its own, tells its id, and waits.
@@ -40,4 +40,4 @@ def test_a_training_whose_run_was_killed_ends():
 
 
 def test_only_what_a_run_started_ends_with_it():
-    assert STARTER not in os.environ and set(starter()) == {STARTER}
+    assert STARTER not in os.environ and set(parent_of()) == {STARTER}

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 import torch
 
-from f1_pipelines.engineer.data.demonstrations import TRAINED
+from f1_pipelines.engineer.data.demonstrations import TRAINED_FAMILIES
 from f1_pipelines.engineer.inference.checkpoints import load_engineer
-from f1_pipelines.engineer.progress import Listener
-from f1_pipelines.engineer.scenario_sampler import Scenes
-from f1_pipelines.engineer.training.counterfactual_returns import moments_of, values_of
+from f1_pipelines.engineer.progress import Reporter
+from f1_pipelines.engineer.scenario_sampler import ScenarioSampler
+from f1_pipelines.engineer.training.counterfactual_returns import counterfactual_returns, decision_states
 from f1_pipelines.engineer.training.rejection import rejection_round
-from f1_pipelines.engineer.training.rollout_sampler import EASIEST, Practice, Tried
-from f1_pipelines.engineer.training.self_play import with_copies
+from f1_pipelines.engineer.training.rollout_sampler import EASIEST, RolloutSampler, SampledGroup
+from f1_pipelines.engineer.training.self_play import with_self_play
 from f1_pipelines.sim.scenarios import make_scenario
 
 RULED = make_scenario("dry_strategy_sprint", 2)  # starts on mediums, the rule asks for two compounds
@@ -26,13 +26,14 @@ def stays(texts):
 
 def tried_in(scenario, calls, count):
     """The same calls at the first moments of a race in which nobody stops, and how they end."""
-    [moments] = moments_of([scenario], stays)
-    tried = [Tried(moment, [[k] for k in range(len(calls))], calls, np.ones(len(calls))) for moment in moments[:count]]
-    return tried, values_of(moments[:count], [calls] * count, stays)
+    [moments] = decision_states([scenario], stays)
+    tried = [SampledGroup(moment, [[k] for k in range(len(calls))], calls, np.ones(len(calls)))
+             for moment in moments[:count]]
+    return tried, counterfactual_returns(moments[:count], [calls] * count, stays)
 
 
 def practice(told, rendering=None, seed=0):
-    return Practice(rendering, Scenes(), told, seed, 12, 8)
+    return RolloutSampler(rendering, ScenarioSampler(), told, seed, 12, 8)
 
 
 def test_without_an_option_the_score_is_all(toy_profile):
@@ -50,9 +51,9 @@ def test_two_compounds_is_added_where_the_rule_asks_for_them_and_is_kept(toy_pro
 
 
 def test_agreement_is_added_to_the_experts_call(toy_profile):
-    [moments] = moments_of([RULED], stays)
+    [moments] = decision_states([RULED], stays)
     for moment in moments[:3]:
-        one = Tried(moment, [[0], [1]], [str(moment.expert_call()), "DONE"], np.ones(2))
+        one = SampledGroup(moment, [[0], [1]], [str(moment.expert_call()), "DONE"], np.ones(2))
         assert practice(replace(toy_profile.grpo, agreement=0.2)).shaping(one, [moment.end] * 2).tolist() == [0.2, 0.0]
 
 
@@ -72,8 +73,8 @@ def test_what_was_called_in_the_race_is_not_raced_again():
         asked.extend(texts)
         return stays(texts)
 
-    [moments] = moments_of([RULED], stays)
-    [[same, other]] = values_of(moments[-3:-2], [["STAY_OUT", "PIT_NOW hard"]], watched)
+    [moments] = decision_states([RULED], stays)
+    [[same, other]] = counterfactual_returns(moments[-3:-2], [["STAY_OUT", "PIT_NOW hard"]], watched)
     assert same == moments[-1].end and other != same
     assert len(asked) == 2, "the two laps left of the race that differs"
 
@@ -87,11 +88,11 @@ def test_the_easiest_family_comes_first_for_as_long_as_asked(toy_profile, pupil_
         return {one.moment.seen.family for one in tried}
 
     assert families(1) == {EASIEST}
-    assert families(2) <= set(TRAINED) and families(2) != {EASIEST}
+    assert families(2) <= set(TRAINED_FAMILIES) and families(2) != {EASIEST}
 
 
 def test_draws_are_what_one_prompt_at_a_time_would_say(toy):
-    texts = [moment.seen.text for moment in moments_of([RULED], stays)[0][:5]]
+    texts = [moment.seen.text for moment in decision_states([RULED], stays)[0][:5]]
     assert len({len(toy.rendering.prompt_ids(text)) for text in texts}) > 1, "padding is at work"
     cold = toy.draws(texts, 3, 1e-5)
     assert cold == [ids * 3 for ids in toy.draws(texts, 1, 0.0)]
@@ -118,7 +119,7 @@ def test_neighbours_stop_when_the_copy_would_have_them_stop():
     def stops_once(texts):
         return ["PIT_NOW hard" if "\nlap 3/" in text else "STAY_OUT" for text in texts]
 
-    [changed] = with_copies([FREE], stops_once)
+    [changed] = with_self_play([FREE], stops_once)
     near = [k for k in range(1, FREE.cars) if abs(FREE.grid[k] - FREE.grid[0]) == 1]
     assert near
     for column in range(1, FREE.cars):
@@ -130,7 +131,7 @@ def test_neighbours_stop_when_the_copy_would_have_them_stop():
 
 
 def test_a_copy_that_never_stops_leaves_no_plan():
-    [changed] = with_copies([FREE], stays)
+    [changed] = with_self_play([FREE], stays)
     near = [k for k in range(1, FREE.cars) if abs(FREE.grid[k] - FREE.grid[0]) == 1]
     assert not changed.plan_lap[:, near].any()
 
@@ -139,7 +140,7 @@ def test_a_rejection_round_teaches_the_best_of_the_calls_drawn(toy_profile, pupi
     monkeypatch.setattr("f1_pipelines.engineer.training.rejection.RACES", 4)
     engineer, lines = load_engineer(pupil_folder), []
     before = [weights.clone() for weights in engineer.model.parameters()]
-    rejection_round(engineer.model, engineer.rendering, Scenes(), toy_profile, 0, 1, tmp_path, "cpu",
-                    Listener(lines.append))
+    rejection_round(engineer.model, engineer.rendering, ScenarioSampler(), toy_profile, 0, 1, tmp_path, "cpu",
+                    Reporter(lines.append))
     assert any("bettered" in line for line in lines)
     assert any(not torch.equal(a, b) for a, b in zip(before, engineer.model.parameters(), strict=True))

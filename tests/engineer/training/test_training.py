@@ -12,14 +12,14 @@ from trl import SFTConfig
 
 from f1_pipelines.engineer.inference.checkpoints import load_engineer, read_checkpoint
 from f1_pipelines.engineer.profiles import PROFILES
-from f1_pipelines.engineer.progress import Listener, TrainingFailed
-from f1_pipelines.engineer.scenario_sampler import Scenes
+from f1_pipelines.engineer.progress import Reporter, TrainingFailed
+from f1_pipelines.engineer.scenario_sampler import ScenarioSampler
 from f1_pipelines.engineer.training import grpo, job, sft
 from f1_pipelines.engineer.training.completions import CompletionTrainer, left_padded
 from f1_pipelines.engineer.training.grpo import train_grpo
-from f1_pipelines.engineer.training.job import Job, Trained
+from f1_pipelines.engineer.training.job import Job, TrainingResult
 from f1_pipelines.engineer.training.resuming import remove_torn_checkpoints
-from f1_pipelines.engineer.training.rollout_sampler import Practice
+from f1_pipelines.engineer.training.rollout_sampler import RolloutSampler
 from f1_pipelines.engineer.training.sft import last_checkpoint, train_sft
 from f1_pipelines.engineer.training.tiny_model import fresh_model
 from tests.engineer.conftest import TOY, repeatable, steps_and_metrics
@@ -31,7 +31,7 @@ def weights_of(model) -> torch.Tensor:
 
 def test_imitation_learns_and_tells(toy, examples, toy_profile, tmp_path):
     lines, steps = [], []
-    listener = Listener(lines.append, lambda step, numbers: steps.append((step, numbers)))
+    listener = Reporter(lines.append, lambda step, numbers: steps.append((step, numbers)))
     curve = train_sft(toy.model, toy.rendering, examples, toy_profile, 0, tmp_path, listener=listener)
     losses = curve.of("loss")
     assert losses[-1] < 0.6 * losses[0]
@@ -53,7 +53,7 @@ def test_a_killed_imitation_goes_on_as_if_nothing_had_happened(toy_tokenizer, to
             raise Killed
 
     with pytest.raises(Killed):
-        train_sft(toy.model, toy.rendering, examples, toy_profile, 0, tmp_path / "b", listener=Listener(numbers=kill))
+        train_sft(toy.model, toy.rendering, examples, toy_profile, 0, tmp_path / "b", listener=Reporter(numbers=kill))
     assert last_checkpoint(tmp_path / "b")
     again = fresh_model(toy_tokenizer, TOY, 0)
     rest = train_sft(again, toy.rendering, examples, toy_profile, 0, tmp_path / "b")
@@ -66,12 +66,12 @@ def test_rounds_of_rejection_are_made_once_and_the_curve_begins_before_them(pupi
                                                                             monkeypatch):
     monkeypatch.setattr(grpo._Probes, "COUNT", 5)
     monkeypatch.setattr("f1_pipelines.engineer.training.rejection.RACES", 1)
-    tried = Practice.tried
-    monkeypatch.setattr(Practice, "tried", lambda practice, engineer, step, count=None: tried(
+    tried = RolloutSampler.tried
+    monkeypatch.setattr(RolloutSampler, "tried", lambda practice, engineer, step, count=None: tried(
         practice, engineer, step, 4))
     profile = replace(toy_profile, grpo=replace(toy_profile.grpo, rejection_rounds=2, steps=1))
     straight = load_engineer(pupil_folder)
-    whole = train_grpo(straight.model, straight.rendering, Scenes(), profile, 0, tmp_path / "a")
+    whole = train_grpo(straight.model, straight.rendering, ScenarioSampler(), profile, 0, tmp_path / "a")
     assert whole.of("kl_to_sft")[0] == 0.0, "the imitator, not what the rounds made of him"
 
     class Killed(Exception):
@@ -83,11 +83,12 @@ def test_rounds_of_rejection_are_made_once_and_the_curve_begins_before_them(pupi
             raise Killed
 
     lines: list[str] = []
-    for listener in (Listener(line=kill), Listener(line=lines.append)):
+    for listener in (Reporter(line=kill), Reporter(line=lines.append)):
         torch.manual_seed(len(lines))  # whatever the process did before
         again = load_engineer(pupil_folder)
         with nullcontext() if lines else pytest.raises(Killed):
-            rest = train_grpo(again.model, again.rendering, Scenes(), profile, 0, tmp_path / "b", listener=listener)
+            rest = train_grpo(again.model, again.rendering, ScenarioSampler(), profile, 0, tmp_path / "b",
+                              listener=listener)
     assert sum(line.startswith("rejection round 1") for line in lines) == 1
     assert torch.equal(weights_of(again.model), weights_of(straight.model))
     assert repeatable(rest.points) == repeatable(whole.points)
@@ -144,7 +145,7 @@ def test_precision_is_what_was_asked_for_on_the_cpu_too(toy, examples, toy_profi
     learnt, pupil = learning_in(toy.model), load_engineer(pupil_folder)
     train_sft(toy.model, toy.rendering, examples, profile, 0, tmp_path / "sft")
     practised = learning_in(pupil.model)
-    train_grpo(pupil.model, pupil.rendering, Scenes(), profile, 0, tmp_path / "grpo")
+    train_grpo(pupil.model, pupil.rendering, ScenarioSampler(), profile, 0, tmp_path / "grpo")
     assert learnt == practised == {computed}
     assert weights_of(toy.model).dtype == torch.float32
 
@@ -160,7 +161,7 @@ def learning_in(model) -> set[torch.dtype]:
 def test_practice_starts_at_the_imitator_and_moves(pupil_folder, toy_profile, tmp_path):
     engineer = load_engineer(pupil_folder)
     before = weights_of(engineer.model).clone()
-    curve = train_grpo(engineer.model, engineer.rendering, Scenes(), toy_profile, 0, tmp_path)
+    curve = train_grpo(engineer.model, engineer.rendering, ScenarioSampler(), toy_profile, 0, tmp_path)
     assert curve.of("kl_to_sft")[0] == 0.0
     assert len(curve.of("score")) == toy_profile.grpo.steps
     assert all(0.0 <= score <= 1.0 for score in curve.of("score"))
@@ -170,7 +171,7 @@ def test_practice_starts_at_the_imitator_and_moves(pupil_folder, toy_profile, tm
 def test_practice_that_was_killed_goes_on_as_if_nothing_had_happened(pupil_folder, toy_profile, tmp_path, monkeypatch):
     monkeypatch.setattr(grpo, "SAVED_EVERY", 1)
     straight, stopped = (load_engineer(pupil_folder) for _ in range(2))
-    whole = train_grpo(straight.model, straight.rendering, Scenes(), toy_profile, 3, tmp_path / "a",
+    whole = train_grpo(straight.model, straight.rendering, ScenarioSampler(), toy_profile, 3, tmp_path / "a",
                        examine=lambda step, engineer: 0.25)
 
     class Killed(Exception):
@@ -182,12 +183,13 @@ def test_practice_that_was_killed_goes_on_as_if_nothing_had_happened(pupil_folde
         return 0.25
 
     with pytest.raises(Killed):
-        train_grpo(stopped.model, stopped.rendering, Scenes(), toy_profile, 3, tmp_path / "b", examine=kill)
+        train_grpo(stopped.model, stopped.rendering, ScenarioSampler(), toy_profile, 3, tmp_path / "b", examine=kill)
     assert last_checkpoint(tmp_path / "b").endswith("checkpoint-1")
     heard_steps, curves = [], []
     for _ in range(2):  # the second finds it over
         model = load_engineer(pupil_folder).model
-        curves.append(train_grpo(model, straight.rendering, Scenes(), toy_profile, 3, tmp_path / "b", listener=Listener(
+        curves.append(train_grpo(model, straight.rendering, ScenarioSampler(), toy_profile, 3, tmp_path / "b",
+                                 listener=Reporter(
             numbers=lambda step, numbers: heard_steps.append(step)), examine=lambda step, engineer: 0.25))
         assert torch.equal(weights_of(model), weights_of(straight.model))
         assert repeatable(curves[-1].points) == repeatable(whole.points), "what was logged before is not lost"
@@ -200,7 +202,7 @@ def test_practice_without_a_choice_says_so(pupil_folder, toy_profile, tmp_path):
     frozen = replace(toy_profile, grpo=replace(toy_profile.grpo, temperature=1e-5))
     engineer = load_engineer(pupil_folder)
     with pytest.raises(TrainingFailed, match="all calls were alike"):
-        train_grpo(engineer.model, engineer.rendering, Scenes(), frozen, 0, tmp_path)
+        train_grpo(engineer.model, engineer.rendering, ScenarioSampler(), frozen, 0, tmp_path)
 
 
 @pytest.fixture
@@ -210,7 +212,7 @@ def toy_tiny(monkeypatch, toy_profile):
 
 
 def _job(tmp_path: Path, stage: str, turns: Path, **more: object) -> Job:
-    (tmp_path / "scenes.json").write_text(Scenes().as_json())
+    (tmp_path / "scenes.json").write_text(ScenarioSampler().as_json())
     return Job(stage, "tiny", {}, str(turns), seed=0, scenes=str(tmp_path / "scenes.json"),
                work=str(tmp_path / stage), checkpoints=str(tmp_path / "engineers"), **{"parent": "", **more})
 
@@ -218,13 +220,13 @@ def _job(tmp_path: Path, stage: str, turns: Path, **more: object) -> Job:
 def test_jobs_end_in_checkpoints_with_their_lineage(toy_tiny, examples, tmp_path):
     turns = tmp_path / "turns.jsonl"
     turns.write_text("\n".join(json.dumps(asdict(example)) for example in examples))
-    first = job.run(replace(_job(tmp_path, "sft", turns), settings={"max_turns": 30, "rounds": 0}), Listener())
+    first = job.run(replace(_job(tmp_path, "sft", turns), settings={"max_turns": 30, "rounds": 0}), Reporter())
     assert first.n_turns == 30 < len(examples)
     engineers = tmp_path / "engineers"
     assert read_checkpoint(engineers / first.checkpoint).meta["parent"] == first.untrained
     assert read_checkpoint(engineers / first.untrained).meta["stage"] == "untrained"
-    assert Trained.read(tmp_path / "sft").checkpoint == first.checkpoint
-    second = job.run(_job(tmp_path, "grpo", turns, parent=str(engineers / first.checkpoint)), Listener())
+    assert TrainingResult.read(tmp_path / "sft").checkpoint == first.checkpoint
+    second = job.run(_job(tmp_path, "grpo", turns, parent=str(engineers / first.checkpoint)), Reporter())
     assert read_checkpoint(engineers / second.checkpoint).meta["parent"] == first.checkpoint
     assert [step for step, name, _ in second.points if name == "selection_score"] == [0]
 

@@ -6,12 +6,12 @@ import pytest
 import torch
 
 from f1_pipelines.engineer.profiles import PROFILES
-from f1_pipelines.engineer.progress import Listener, OutOfMemory, memory_for
-from f1_pipelines.engineer.scenario_sampler import Scenes
+from f1_pipelines.engineer.progress import OutOfMemory, Reporter, memory_for
+from f1_pipelines.engineer.scenario_sampler import ScenarioSampler
 from f1_pipelines.engineer.training import job as training
 from f1_pipelines.engineer.training import sft
-from f1_pipelines.engineer.training.checkpoint_selection import BestSoFar
-from f1_pipelines.engineer.training.job import Job, Trained
+from f1_pipelines.engineer.training.checkpoint_selection import BestCheckpoint
+from f1_pipelines.engineer.training.job import Job, TrainingResult
 from f1_pipelines.engineer.training.resuming import Usage
 
 INPUTS = {"turns.jsonl": "a\n", "scenes.json": "{}"}
@@ -84,24 +84,24 @@ def test_a_job_that_runs_out_of_memory_says_what_to_do(job, monkeypatch, toy_pro
     monkeypatch.setitem(PROFILES, "tiny", toy_profile)
     monkeypatch.setattr(sft, "train_sft", greedy)
     job.begin({"turns.jsonl": "\n".join(json.dumps({"prompt": one.prompt, "completion": one.completion})
-                                        for one in examples), "scenes.json": Scenes().as_json()})
+                                        for one in examples), "scenes.json": ScenarioSampler().as_json()})
     with pytest.raises(OutOfMemory, match="sft of profile tiny ran out of memory on cpu .*smaller batch in its set"):
-        training.run(job, Listener())
+        training.run(job, Reporter())
 
 
 def test_a_round_joins_what_was_learnt_and_a_rerun_after_the_end_changes_nothing(job, monkeypatch, toy_profile,
                                                                                 examples, tmp_path):
     monkeypatch.setitem(PROFILES, "tiny", toy_profile)
     inputs = {"turns.jsonl": "\n".join(json.dumps({"prompt": one.prompt, "completion": one.completion})
-                                       for one in examples), "scenes.json": Scenes().as_json()}
+                                       for one in examples), "scenes.json": ScenarioSampler().as_json()}
     job.begin(inputs)
-    first = training.run(job, Listener())
+    first = training.run(job, Reporter())
     pupil = (tmp_path / "work" / "round-1.jsonl").read_text().splitlines()
     assert first.n_turns == len(examples) + len(pupil)
     assert first.tokens_per_s > 0
     job.begin(inputs)
-    assert Trained.read(tmp_path / "work").checkpoint == first.checkpoint
-    again = training.run(job, Listener())
+    assert TrainingResult.read(tmp_path / "work").checkpoint == first.checkpoint
+    again = training.run(job, Reporter())
     assert again.checkpoint == first.checkpoint
     assert [point for point in again.points if point[1] == "loss"] == [
         point for point in first.points if point[1] == "loss"]
@@ -111,14 +111,14 @@ def test_the_best_step_is_kept_whole_and_found_again(toy, tmp_path, monkeypatch)
     scores = iter([0.9, 0.4, 0.6, 0.5])
     monkeypatch.setattr("f1_pipelines.engineer.training.checkpoint_selection.play_together", lambda *_: [])
     monkeypatch.setattr("f1_pipelines.engineer.training.checkpoint_selection.np.mean", lambda _: next(scores))
-    best = BestSoFar(toy.model, Scenes(), 1, tmp_path / "best.safetensors", Listener())
+    best = BestCheckpoint(toy.model, ScenarioSampler(), 1, tmp_path / "best.safetensors", Reporter())
     weights = next(toy.model.parameters())
     for step in (0, 10, 20, 30):
         with torch.no_grad():
             weights.fill_(float(step))
         best.examine(step, toy)
     assert [path.name for path in tmp_path.iterdir()] == ["best.safetensors"]
-    resumed = BestSoFar(toy.model, Scenes(), 1, tmp_path / "best.safetensors", Listener())
+    resumed = BestCheckpoint(toy.model, ScenarioSampler(), 1, tmp_path / "best.safetensors", Reporter())
     assert resumed.step == best.step == 20, "the start, step 0, is never what is kept"
     resumed.restore()
     assert float(weights.detach().mean()) == 20.0
@@ -130,13 +130,13 @@ def test_the_best_of_steps_that_are_made_again_is_dropped(toy, tmp_path, monkeyp
     scores = iter([0.4, 0.6])
     monkeypatch.setattr("f1_pipelines.engineer.training.checkpoint_selection.play_together", lambda *_: [])
     monkeypatch.setattr("f1_pipelines.engineer.training.checkpoint_selection.np.mean", lambda _: next(scores))
-    killed, weights = BestSoFar(toy.model, Scenes(), 1, tmp_path / "best.safetensors", Listener()), next(
+    killed, weights = BestCheckpoint(toy.model, ScenarioSampler(), 1, tmp_path / "best.safetensors", Reporter()), next(
         toy.model.parameters())
     for step in (10, 20):
         with torch.no_grad():
             weights.fill_(float(step))
         killed.examine(step, toy)
-    resumed = BestSoFar(toy.model, Scenes(), 1, tmp_path / "best.safetensors", Listener(), resumed_at)
+    resumed = BestCheckpoint(toy.model, ScenarioSampler(), 1, tmp_path / "best.safetensors", Reporter(), resumed_at)
     assert resumed.step == best
     resumed.restore()
     assert float(weights.detach().mean()) == (best or 20.0), "without a best one the weights stay as they are"
@@ -145,7 +145,7 @@ def test_the_best_of_steps_that_are_made_again_is_dropped(toy, tmp_path, monkeyp
 def test_usage_counts_all_attempts(tmp_path):
     (tmp_path / "usage.json").write_text(json.dumps({"seconds": 100.0, "peak_bytes": 2**60}))
     heard = []
-    listener = Usage(tmp_path, "cpu").written_by(Listener(heard.append, lambda step, numbers: heard.append(step)))
+    listener = Usage(tmp_path, "cpu").written_by(Reporter(heard.append, lambda step, numbers: heard.append(step)))
     listener.line("a")
     listener.numbers(5, {})
     again = Usage(tmp_path, "cpu")

@@ -31,8 +31,8 @@ def arm(moment: str) -> None:
 
     from f1_pipelines.engineer.data import dagger
     from f1_pipelines.engineer.training import job as training
-    from f1_pipelines.engineer.training.callbacks import Watch
-    from f1_pipelines.engineer.training.checkpoint_selection import BestSoFar
+    from f1_pipelines.engineer.training.callbacks import MetricsCallback
+    from f1_pipelines.engineer.training.checkpoint_selection import BestCheckpoint
 
     name, _, at = moment.partition(" ")
 
@@ -54,13 +54,14 @@ def arm(moment: str) -> None:
         whole(state, path)
 
     if name == "examined":  # the best weights are written, the trainer's checkpoint of that step is not
-        after(BestSoFar, "examine", lambda best, step, engineer: step == int(at))
+        after(BestCheckpoint, "examine", lambda best, step, engineer: step == int(at))
     elif name == "logged":
-        after(Watch, "on_log", lambda watch, args, state, *_: f"{Path(args.output_dir).name}-{state.global_step}" == at)
+        after(MetricsCallback, "on_log", lambda watch, args, state,
+              *_: f"{Path(args.output_dir).name}-{state.global_step}" == at)
     elif name == "torn":
         whole, TrainerState.save_to_json = TrainerState.save_to_json, half_written
     elif name == "saved":
-        after(Watch, "on_save", lambda watch, args, state, *_: state.global_step == int(at))
+        after(MetricsCallback, "on_save", lambda watch, args, state, *_: state.global_step == int(at))
     elif name == "driven":  # the scores of the round are written, its turns are not
         dagger.asdict = die
     elif name == "weights":

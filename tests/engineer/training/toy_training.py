@@ -14,7 +14,7 @@ if __name__ == "__main__":
     from f1_pipelines.engineer.profiles import PROFILES
     from f1_pipelines.engineer.progress import TrainingFailed
     from f1_pipelines.engineer.training import grpo, job
-    from f1_pipelines.engineer.training.callbacks import Watch
+    from f1_pipelines.engineer.training.callbacks import MetricsCallback
     from tests.engineer.conftest import TOY
 
     def fail(*_: object, **__: object) -> None:
@@ -23,5 +23,5 @@ if __name__ == "__main__":
     PROFILES["tiny"] = replace(PROFILES["tiny"], architecture=TOY, max_new_tokens=12)
     job.SELECTION_RACES, grpo.SAVED_EVERY, grpo._Probes.COUNT = 1, 1, 5
     if json.loads(Path(sys.argv[1]).read_text())["seed"] == SEED_THAT_FAILS and os.environ["RANK"] == "1":
-        Watch.on_train_begin = fail
+        MetricsCallback.on_train_begin = fail
     job.main()

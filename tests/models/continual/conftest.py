@@ -6,20 +6,20 @@ import pytest
 
 from f1_pipelines.models.config import F1NET, RANKER
 from f1_pipelines.models.continual.fisher import fisher_information
-from f1_pipelines.models.continual.update import Known
+from f1_pipelines.models.continual.update import LearntState
 from f1_pipelines.models.training import train
 
 
 @pytest.fixture(scope="session", params=[RANKER, F1NET], ids=lambda config: config.model)
-def pretrained(request, seasons) -> Known:
+def pretrained(request, seasons) -> LearntState:
     trained, _ = train(seasons, replace(request.param, epochs=5, lr=3e-3, seasons=None))
-    return Known(trained, fisher_information(trained, seasons))
+    return LearntState(trained, fisher_information(trained, seasons))
 
 
 @pytest.fixture(scope="session")
-def f1net(seasons) -> Known:
+def f1net(seasons) -> LearntState:
     trained, _ = train(seasons, replace(F1NET, epochs=5, lr=3e-3, seasons=None))
-    return Known(trained, fisher_information(trained, seasons))
+    return LearntState(trained, fisher_information(trained, seasons))
 
 
 @pytest.fixture(scope="session")

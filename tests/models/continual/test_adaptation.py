@@ -5,7 +5,7 @@ import torch
 
 from f1_pipelines.models.continual.adaptation import adapt, grow_fisher, may_learn
 from f1_pipelines.models.continual.settings import UpdateConfig
-from f1_pipelines.models.vocabulary import ROOKIE
+from f1_pipelines.models.vocabulary import UNKNOWN
 
 
 def test_newcomers_start_as_the_rookie_and_are_ranked_as_before(pretrained, new_season):
@@ -17,7 +17,7 @@ def test_newcomers_start_as_the_rookie_and_are_ranked_as_before(pretrained, new_
     for name in ("driver.weight", "constructor.weight") if hasattr(before.model, "driver") else ():
         old, new = before.model.get_parameter(name), adapted.model.get_parameter(name)
         assert torch.equal(new[:len(old)], old)
-        assert torch.equal(new[len(old):], old[ROOKIE].expand(2, -1))
+        assert torch.equal(new[len(old):], old[UNKNOWN].expand(2, -1))
 
 
 def test_nobody_new_changes_nothing(pretrained, known_season):

@@ -8,7 +8,7 @@ from safetensors.torch import save
 
 from f1_pipelines.models.continual.ewc import ewc_penalty
 from f1_pipelines.models.continual.settings import METHODS, UpdateConfig
-from f1_pipelines.models.continual.update import Known, learn, window_of
+from f1_pipelines.models.continual.update import LearntState, learn, window_of
 
 LEARNING = [method for method in METHODS if method != "none"]
 QUICK = UpdateConfig(epochs=2)
@@ -76,7 +76,7 @@ def test_the_harder_the_pull_the_less_moves(pretrained, known_season):
 def test_the_pull_goes_to_the_pretrained_weights_however_long_ago(pretrained, known_season):
     """From a ranker that drifted, a pull this hard leads back; an online anchor lets it stay where it is."""
     drifted = learn(pretrained, pretrained, known_season, UpdateConfig(method="finetune", lr=0.03)).known
-    drifted = Known(drifted.trained, pretrained.fisher)
+    drifted = LearntState(drifted.trained, pretrained.fisher)
 
     def distance(known):
         return ewc_penalty(known.trained.model, weights(pretrained.trained), pretrained.fisher).item()
@@ -154,7 +154,7 @@ def test_what_can_not_be_learnt_is_refused(pretrained, known_season):
     with pytest.raises(ValueError, match="method none learns nothing"):
         learn(pretrained, pretrained, known_season, UpdateConfig(method="none"))
     with pytest.raises(ValueError, match="needs the Fisher of the pretrained"):
-        learn(Known(pretrained.trained), Known(pretrained.trained), known_season, QUICK)
+        learn(LearntState(pretrained.trained), LearntState(pretrained.trained), known_season, QUICK)
     if pretrained.trained.config.model == "champion":
         with pytest.raises(ValueError, match="champion has no constructor embedding"):
             learn(pretrained, pretrained, known_season, replace(QUICK, method="constructors"))

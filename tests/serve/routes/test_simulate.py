@@ -9,7 +9,7 @@ import pytest
 import requests
 
 from f1_pipelines.serve.live_race import LiveRace
-from f1_pipelines.serve.race_factory import BY_HAND, RaceAsked, begin_race
+from f1_pipelines.serve.race_factory import BY_HAND, RaceRequest, begin_race
 from f1_pipelines.sim.environment.environment import EpisodeOver
 from f1_pipelines.sim.policies.play import play
 
@@ -93,7 +93,7 @@ def test_choices(url):
 
 @pytest.fixture
 def by_hand() -> LiveRace:
-    return begin_race(RaceAsked(seed=7), BY_HAND)
+    return begin_race(RaceRequest(seed=7), BY_HAND)
 
 
 def test_by_hand_every_command_is_told_with_what_came_of_it(by_hand):

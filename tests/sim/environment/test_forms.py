@@ -6,7 +6,7 @@ import pytest
 
 from f1_pipelines.sim.environment import commands
 from f1_pipelines.sim.environment.environment import RaceEnvironment
-from f1_pipelines.sim.environment.vector import ACTIONS, NO_COMMAND, WORDLESS, VectorEnvironment, command_of
+from f1_pipelines.sim.environment.vector import ACTIONS, NO_COMMAND, TEXT_FREE, VectorEnvironment, command_of
 from f1_pipelines.sim.scenarios import CHARACTERS, FAMILIES, make_scenario
 
 SAID = ("Box next lap for hards", "rain on lap 6", "Safety car is out", "Stay out, no stop", 'say "box"', "", "x" * 900)
@@ -19,7 +19,7 @@ def test_the_vector_form_is_the_single_form():
     done = np.zeros(len(scenarios), dtype=bool)
     while not done.all():
         actions = rng.integers(NO_COMMAND, len(ACTIONS), len(scenarios))
-        actions = np.where(rng.random(len(scenarios)) < 0.2, rng.integers(WORDLESS, len(ACTIONS)), actions)
+        actions = np.where(rng.random(len(scenarios)) < 0.2, rng.integers(TEXT_FREE, len(ACTIONS)), actions)
         texts = {row: SAID[rng.integers(len(SAID))] for row in range(len(scenarios))}
         called.append((actions, texts))
         features, rewards, done = batch.step(actions, texts)
@@ -36,7 +36,7 @@ def test_the_vector_form_is_the_single_form():
             if over:
                 break
             verb, _ = ACTIONS[actions[k]] if actions[k] >= 0 else ("", "")
-            call = "" if actions[k] < 0 else f'{verb} "{texts[k]}"' if actions[k] >= WORDLESS else \
+            call = "" if actions[k] < 0 else f'{verb} "{texts[k]}"' if actions[k] >= TEXT_FREE else \
                 str(command_of(int(actions[k]), scenario))
             step = env.step(call)
             total, over = total + step.reward, step.done

@@ -30,8 +30,8 @@ from f1_pipelines.sim.policies.belief import Belief
 from f1_pipelines.sim.policies.expert import Expert
 from f1_pipelines.sim.policies.leaderboard import all_episodes, as_text, summarised
 from f1_pipelines.sim.policies.plan_diversity import as_text as as_text_of
-from f1_pipelines.sim.policies.plan_diversity import spread_of
-from f1_pipelines.sim.policies.registry import MORTALS
+from f1_pipelines.sim.policies.plan_diversity import plan_diversity
+from f1_pipelines.sim.policies.registry import NON_ORACLE
 from f1_pipelines.sim.policies.sampling import sample
 from f1_pipelines.sim.scenarios import ENV_VERSION, FAMILIES, make_scenario
 from f1_pipelines.sim.scoring.reference import reference_of
@@ -76,7 +76,7 @@ def test_where_the_reference_is_not_perfect_the_oracle_is_what_was_found_better(
     found = foresight.best_commands(scenario)
     foresight.best_commands.cache_clear()
     best = foresight._scores(scenario, [found])[0]
-    others = [played(scenario, policy_for(name, scenario), name).score["score"] for name in MORTALS]
+    others = [played(scenario, policy_for(name, scenario), name).score["score"] for name in NON_ORACLE]
     assert best > max(others)
     assert best >= foresight._scores(scenario, foresight._neighbours(scenario, list(found))).max() or best == 1.0
 
@@ -84,7 +84,7 @@ def test_where_the_reference_is_not_perfect_the_oracle_is_what_was_found_better(
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_best_stops_differ_from_seed_to_seed(family):
     """Few seeds here; `spread` counts 200 of each family."""
-    spread = spread_of(family, 16)
+    spread = plan_diversity(family, 16)
     assert spread["most"] <= 0.5 and len(spread["laps"]) > 3 and len(spread["compounds"]) > 2
     assert as_text_of(spread).startswith(family)
 

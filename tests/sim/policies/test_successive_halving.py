@@ -9,7 +9,7 @@ from f1_pipelines.sim.policies.belief import Belief
 from f1_pipelines.sim.policies.candidates import stop_plans
 from f1_pipelines.sim.policies.sampled_futures import Outcomes
 from f1_pipelines.sim.policies.sampling import sample
-from f1_pipelines.sim.policies.successive_halving import KEPT, MANY, raced
+from f1_pipelines.sim.policies.successive_halving import MIN_PLANS, SURVIVORS, evaluate_plans
 
 STOP_LAP = 1
 
@@ -28,10 +28,10 @@ def test_the_best_plans_go_on_and_come_out_as_if_all_had(family):
     belief = Belief.of(observation)
     belief.see(observation, None)
     futures, plans = sample(observation, belief, 96, np.random.default_rng(0)), stop_plans(observation, belief)
-    assert len(plans) > 2 * MANY
-    going, told = raced(futures, plans, stops_now, mean_s)
+    assert len(plans) > 2 * MIN_PLANS
+    going, told = evaluate_plans(futures, plans, stops_now, mean_s)
     whole = futures.outcomes(plans)
-    assert KEPT <= len(going) < len(plans) / 2
+    assert SURVIVORS <= len(going) < len(plans) / 2
     assert told.cost_s.tobytes() == whole.cost_s[going].tobytes()
     assert told.stop_lap.tobytes() == whole.stop_lap[going].tobytes()
     cost, now = mean_s(whole), stops_now(whole)
@@ -45,5 +45,5 @@ def test_few_plans_are_all_driven_everywhere():
     belief = Belief.of(observation)
     belief.see(observation, None)
     futures, plans = sample(observation, belief, 96, np.random.default_rng(0)), stop_plans(observation, belief)
-    going, told = raced(futures, plans[:MANY - 1], stops_now, mean_s)
-    assert going.tolist() == list(range(MANY - 1)) and told.cost_s.shape == (MANY - 1, 96)
+    going, told = evaluate_plans(futures, plans[:MIN_PLANS - 1], stops_now, mean_s)
+    assert going.tolist() == list(range(MIN_PLANS - 1)) and told.cost_s.shape == (MIN_PLANS - 1, 96)

@@ -17,7 +17,7 @@ from f1_pipelines.sim.scenarios import (
     make_grand_prix,
     make_scenario,
     plans_of,
-    repeated,
+    repeat,
     setup_of,
 )
 from f1_pipelines.sim.scenarios.grand_prix import dry_plans
@@ -111,7 +111,7 @@ def test_repeating_a_race_is_preparing_it_again(grand_prix):
     full = [make_grand_prix(grand_prix, 7, seed) for seed in range(2)]
     for scenarios, first, of in ((sprints, 2, [2, 0, 0, 3, 1]), (sprints[:1], 0, [0] * 4), (full, 0, [1, 0, 1])):
         setup, of = setup_of(scenarios), np.array(of)
-        quick, slow = repeated(prepare(setup, first=first), of), prepare(setup.take(of), first=first)
+        quick, slow = repeat(prepare(setup, first=first), of), prepare(setup.take(of), first=first)
         for name, wanted in vars(slow).items():
             if name not in ("setup", "engine"):
                 assert np.array_equal(getattr(quick, name), wanted), name

@@ -8,7 +8,7 @@ import pytest
 
 from f1_pipelines.identity.line_ups import embedded_weekends
 from f1_pipelines.sources.base import Fetched
-from f1_pipelines.sources.calendar import calendar_rows, news, overlay
+from f1_pipelines.sources.calendar import calendar_rows, calendar_updates, overlay
 from f1_pipelines.sources.classification import (
     check_classification,
     check_qualifying,
@@ -170,7 +170,7 @@ def test_its_calendar_is_no_news(make):
     known = [weekend for weekend in embedded_weekends().values() if weekend.season >= 2022]
     for now in (NOW, datetime(2024, 5, 1, tzinfo=UTC)):
         told = overlay(calendar_rows(known, now), make(now).calendar(range(2022, 2027)), now)
-        assert news(known, told, now) == []
+        assert calendar_updates(known, told, now) == []
 
 
 def test_stored_twice_it_is_one_version(make, few, tmp_path):
