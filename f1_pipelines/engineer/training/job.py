@@ -144,8 +144,8 @@ def run(job: Job, listener: Reporter | None = None) -> TrainingResult:
 
     crew = accelerator_on(job.device)
     if crew.num_processes != job.processes:
-        raise WorldSizeError(f"the job is for {job.processes} processes and {crew.num_processes} were started; start as "
-                             "many, or change `processes` of the resource `compute`")
+        raise WorldSizeError(f"the job is for {job.processes} processes and {crew.num_processes} were started; start "
+                             "as many, or change `processes` of the resource `compute`")
     job = replace(job, device=own_device(crew, job.device))
     listener = (listener or Reporter(print, warn=print)) if crew.is_main_process else SILENT
     if job.device == "cpu":  # two spinning threads on a busy machine are slower than one
