@@ -99,7 +99,8 @@ def sft_engineer(context: dg.AssetExecutionContext, config: SftConfig, warehouse
     """A language model that imitates the expert, and the same model untrained. One row per checkpoint.
 
     trl's SFT trainer, loss on the command alone: first on the expert's races, then on races that the pupil drives and
-    the expert comments (their turns join `strategy.sft_turns`, driver `pupil`). A run that was killed goes on from its
+    the expert relabels (their turns join `strategy.sft_turns`, collected by the student). A run that was
+    killed goes on from its
     last checkpoint.
     """
     from f1_pipelines.engineer.data.dagger import read_demonstrations
@@ -108,7 +109,7 @@ def sft_engineer(context: dg.AssetExecutionContext, config: SftConfig, warehouse
 
     with warehouse.read() as connection:
         turns = connection.sql("SELECT prompt, completion FROM strategy.sft_turns WHERE split = 'train' "
-                               "AND driver = 'expert' ORDER BY family, seed, lap").df()
+                               "AND collected_by = 'expert' ORDER BY family, seed, lap").df()
         scenes = sampler_of(connection)
     work = engineers.work("sft", config.seed)
     job = Job("sft", engineers.profile, config.settings, str(work / TURNS), "", str(work / SCENES), config.seed,
@@ -117,9 +118,9 @@ def sft_engineer(context: dg.AssetExecutionContext, config: SftConfig, warehouse
     result = train_and_keep(context, job, inputs, scenes, warehouse, engineers, compute, clock, tracking)
     rounds = [turn for path in sorted(work.glob("round-*.jsonl")) for turn in read_demonstrations(path)]
     with warehouse.write("sft_engineer rounds") as connection:
-        connection.execute("DELETE FROM strategy.sft_turns WHERE driver = 'pupil'")
+        connection.execute("DELETE FROM strategy.sft_turns WHERE collected_by = 'student'")
         if rounds:
-            replace_slices(connection, tables.SFT_TURNS, _turn_rows(turn_rows(rounds), "pupil", scenes),
+            replace_slices(connection, tables.SFT_TURNS, _turn_rows(turn_rows(rounds), "student", scenes),
                            accept_fewer_rows=True)
     job.end()
     return result
@@ -188,9 +189,9 @@ def lineage(connection: "duckdb.DuckDBPyConnection", profile: str) -> pd.DataFra
         ORDER BY stage <> 'untrained', stage <> 'sft'""", [sft["checkpoint"], sft["parent"], sft["checkpoint"]]).df()
 
 
-def _turn_rows(turns: pd.DataFrame, driver: str, scenes: "ScenarioSampler") -> pd.DataFrame:
+def _turn_rows(turns: pd.DataFrame, collected_by: str, scenes: "ScenarioSampler") -> pd.DataFrame:
     """Rows of `strategy.sft_turns`."""
-    return turns.assign(driver=driver, near_tie=[_near_tie(values) for values in turns["values_s"]],
+    return turns.assign(collected_by=collected_by, near_tie=[_near_tie(values) for values in turns["values_s"]],
                         **versions(scenes))
 
 

@@ -39,13 +39,13 @@ engineer_checks = [
         sft_dataset, "turns_are_for_learning", "A turn of a held-out seed in the training data would flatter every "
         "score; an empty prompt or command teaches nothing.",
         # The pupil's turns are of an earlier sft_engineer, which replaces them: they must not keep it from running.
-        "SELECT turn, split, prompt, completion FROM strategy.sft_turns WHERE driver = 'expert' AND "
+        "SELECT turn, split, prompt, completion FROM strategy.sft_turns WHERE collected_by = 'expert' AND "
         "(split NOT IN ('train', 'validation') OR prompt = '' OR completion = '')"),
     no_rows_check(
         sft_dataset, "turns_are_enough_and_balanced", f"Fewer than {LEAST_TURNS} turns of the expert's, or a family, "
         "stops, questions or messages hardly in them, or drowned by STAY_OUT.",
         f"""WITH t AS (SELECT *, split_part(completion, ' ', 1) AS verb FROM strategy.sft_turns WHERE split = 'train'
-                       AND driver = 'expert'),
+                       AND collected_by = 'expert'),
             shares AS (SELECT 'turns' AS what, count(*) / {LEAST_TURNS}.0 AS share, 1.0 AS least FROM t
               UNION ALL SELECT 'stops', avg((verb = 'PIT_NOW')::INT), 0.03 FROM t
               UNION ALL SELECT 'questions', avg((verb LIKE 'INSPECT%' OR verb LIKE 'REQUEST%')::INT), 0.05 FROM t

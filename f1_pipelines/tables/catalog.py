@@ -12,8 +12,9 @@ from f1_pipelines.tables.sim import SIM_TABLES
 from f1_pipelines.tables.strategy import STRATEGY_TABLES
 from f1_pipelines.tables.views import VIEWS, View
 
-# Raised when a declared table changes in a way that ADD COLUMN can't follow. Files of another version are refused.
-SCHEMA_VERSION = 1
+# Raised when a declared table changes in a way that ADD COLUMN can't follow, together with an entry of
+# `warehouse/migrations.py` that carries stored rows over. Files of a later version are refused.
+SCHEMA_VERSION = 2
 
 SCHEMAS = ("race", "features", "ranking", "sim", "strategy")
 TABLES: tuple[Table, ...] = (*RACE_TABLES, RANKING_FEATURES, *RANKING_TABLES, *EVALUATION_TABLES, *LEARNING_TABLES,

@@ -29,10 +29,10 @@ _MADE = Column("made_at", "TIMESTAMPTZ", "When it was made (UTC)", required=True
 
 SFT_TURNS = Table(
     "strategy", "sft_turns", "What the expert called, lap by lap: examples to learn from",
-    ("split", "driver", "turn"), (
+    ("split", "collected_by", "turn"), (
         Column("turn", "VARCHAR", "family/seed/lap", required=True),
-        Column("driver", "VARCHAR", "Who drove the race: the expert, or a pupil beside whom he called", required=True,
-               allowed=("expert", "pupil")), _FAMILY, _SEED, _SPLIT, _CIRCUIT, _LAP,
+        Column("collected_by", "VARCHAR", "Policy that drove the race: the expert, or the student (DAgger)",
+               required=True, allowed=("expert", "student")), _FAMILY, _SEED, _SPLIT, _CIRCUIT, _LAP,
         Column("prompt", "VARCHAR", "Text of the observation", required=True),
         Column("completion", "VARCHAR", "The expert's command", required=True),
         Column("expert_value", "DOUBLE", "What he thought of it against the best call weighed: 0 is the best, - is "
@@ -40,7 +40,7 @@ SFT_TURNS = Table(
         Column("values_s", "VARCHAR", "The same of every call weighed, as JSON [s]", required=True),
         Column("near_tie", "BOOLEAN", "Another call was weighed within 0.3 s of the best", required=True),
         Column("reason", "VARCHAR", "Why, in his sentence", required=True), *_VERSIONS,
-    ), slice_by=("split", "driver"))
+    ), slice_by=("split", "collected_by"))
 
 TRAINING_CURVE = Table(
     "strategy", "training_curve", "What was measured while an engineer trained", ("run", "stage", "step", "metric"), (

@@ -24,7 +24,7 @@ from f1_pipelines.warehouse.duckdb_file import DamagedFile, verify_file
 from f1_pipelines.warehouse.files import GENERATIONS, WarehouseFiles
 from f1_pipelines.warehouse.guard import WarehouseError, first_line, lost, refuse_to_lose_rows, unusable
 from f1_pipelines.warehouse.lock import WarehouseBusy, no_writer, writer_lock
-from f1_pipelines.warehouse.migrate import WrongSchema, bring_up_to_date, check_version
+from f1_pipelines.warehouse.migrate import WrongSchema, bring_up_to_date, stored_version
 
 # How DuckDB says that another process has the file.
 _LOCKED = "Could not set lock"
@@ -52,9 +52,12 @@ class WarehouseFile(WarehouseFiles):
         Each connection attaches the copy in a DuckDB instance of its own. One opened by its path would share the
         instance of all others of this process, and see what was published when the first of them was opened.
 
+        A copy of an earlier schema version is migrated first, by a write of its own.
+
         Raises:
-            WrongSchema: The copy was written by another version of this project.
+            WrongSchema: The copy was written by a later version of this project.
             WarehouseError: There is none, or it can't be opened.
+            WarehouseBusy: The copy has to be migrated, and a writer is at work for longer than `wait_s`.
         """
         if not self.published_path.exists():
             raise WarehouseError(f"no warehouse at {self.published_path} yet; fill it with `make demo`, or by "
@@ -67,8 +70,14 @@ class WarehouseFile(WarehouseFiles):
                     f"{self.published_path} can't be opened ({first_line(problem)}); `f1 doctor --deep` says whether "
                     f"{self.path.name} is intact, which the next write publishes again; `f1 restore` goes on from an "
                     "earlier copy if it is not") from problem
-            check_version(connection, self.published_path)
-            connection.execute("SET TimeZone = 'UTC'")
+            older = stored_version(connection, self.published_path) < SCHEMA_VERSION
+            if not older:
+                connection.execute("SET TimeZone = 'UTC'")
+                yield connection
+                return
+        with self.write(f"migration to schema version {SCHEMA_VERSION}"):
+            pass
+        with self.read() as connection:
             yield connection
 
     def check(self) -> None:
@@ -86,7 +95,7 @@ class WarehouseFile(WarehouseFiles):
                 return
             try:
                 with duckdb.connect(self.path, read_only=True) as connection:
-                    check_version(connection, self.path)
+                    stored_version(connection, self.path)
             except duckdb.Error as problem:
                 if _LOCKED not in str(problem):
                     raise unusable(self, problem) from problem
@@ -117,16 +126,16 @@ class WarehouseFile(WarehouseFiles):
             ahead = self.is_ahead()
             connection = self._open_for_writing()
             try:
-                new = not check_version(connection, self.path)
-                if new and self.copies():
+                version = stored_version(connection, self.path)
+                if not version and self.copies():
                     raise lost(self, "holds no tables")
                 # What a killed writer had committed is not held back until this body ends, which may take long or fail.
-                if ahead and not new:
+                if ahead and version:
                     self._publish(connection)
                 connection.execute("SET TimeZone = 'UTC'")
                 connection.execute("BEGIN")
                 try:
-                    bring_up_to_date(connection, self.path, new)
+                    bring_up_to_date(connection, self.path, version)
                     yield connection
                     connection.execute("COMMIT")
                 except BaseException:

@@ -1,4 +1,4 @@
-"""Make a file hold the declared tables: create what lacks, add new columns, refuse what can't be followed."""
+"""Make a file hold the declared tables: create, migrate and extend them; refuse a file that is not ours."""
 from __future__ import annotations
 
 from pathlib import Path
@@ -7,24 +7,25 @@ import duckdb
 
 from f1_pipelines.tables.catalog import SCHEMA_VERSION, SCHEMAS, TABLES, VIEWS
 from f1_pipelines.tables.schema import Table
+from f1_pipelines.warehouse.migrations import migrate
 
 
 class WrongSchema(RuntimeError):
-    """The file's tables are of another version than this code."""
+    """The file's tables can't be used by this code."""
 
 
-def check_version(connection: duckdb.DuckDBPyConnection, path: Path) -> bool:
-    """Whether the file holds our tables; False for a file that holds nothing yet. Changes nothing.
+def stored_version(connection: duckdb.DuckDBPyConnection, path: Path) -> int:
+    """The file's schema version, 0 for a file that holds nothing yet. Changes nothing.
 
     Raises:
-        WrongSchema: It is of another version, or not a warehouse of this project.
+        WrongSchema: The file is of a later version, or not a warehouse of this project.
     """
     try:
         ((version,),) = connection.execute("SELECT max(version)::INTEGER FROM main.schema_version").fetchall()
     except (duckdb.CatalogException, duckdb.BinderException, duckdb.ConversionException):
         version = None
-    if version == SCHEMA_VERSION:
-        return True
+    if version is not None and 1 <= version <= SCHEMA_VERSION:
+        return int(version)
     if version is not None:
         raise WrongSchema(f"{path} holds schema version {version}, this code writes version {SCHEMA_VERSION}; use the "
                           "release that made it, or name another file in F1_WAREHOUSE and fill that")
@@ -34,23 +35,25 @@ def check_version(connection: duckdb.DuckDBPyConnection, path: Path) -> bool:
     if stored:
         raise WrongSchema(f"{path} holds {stored[0][0]} but no schema version, so it is not a warehouse of this "
                           "project and stays as it is; name another file in F1_WAREHOUSE")
-    return False
+    return 0
 
 
-def bring_up_to_date(connection: duckdb.DuckDBPyConnection, path: Path, new: bool) -> None:
-    """Create or extend tables and views inside the caller's transaction. A table that is up to date costs nothing.
+def bring_up_to_date(connection: duckdb.DuckDBPyConnection, path: Path, version: int) -> None:
+    """Create, migrate or extend tables and views inside the caller's transaction. An up-to-date table costs nothing.
 
     Args:
-        connection: To a file that `check_version` has seen, which aborts a transaction when it finds nothing.
+        connection: To the file, in a transaction.
         path: The file, for messages.
-        new: It holds nothing yet.
+        version: Its `stored_version`, read before the transaction began: looking for it in an empty file aborts one.
 
     Raises:
         WrongSchema: A column has another type, or a table another primary key, than declared.
     """
-    if new:
+    if not version:
         connection.execute("CREATE TABLE main.schema_version (version INTEGER NOT NULL)")
         connection.execute("INSERT INTO main.schema_version VALUES (?)", [SCHEMA_VERSION])
+    elif version < SCHEMA_VERSION:
+        migrate(connection, version, SCHEMA_VERSION)
     for schema in SCHEMAS:
         connection.execute(f'CREATE SCHEMA IF NOT EXISTS "{schema}"')
     stored, keys = _stored_columns(connection), _stored_keys(connection)

@@ -8,7 +8,7 @@ import duckdb
 from f1_pipelines.tables.catalog import BY_NAME
 from f1_pipelines.warehouse.database import attach
 from f1_pipelines.warehouse.duckdb_file import DamagedFile, verify_file
-from f1_pipelines.warehouse.migrate import check_version
+from f1_pipelines.warehouse.migrate import stored_version
 
 
 def verify_database(path: Path) -> int:
@@ -28,7 +28,7 @@ def verify_database(path: Path) -> int:
     try:
         with duckdb.connect() as connection:
             attach(connection, path)
-            if not check_version(connection, path):
+            if not stored_version(connection, path):
                 raise DamagedFile(f"{path.name} holds no tables")
             return sum(_read_table(connection, name, path) for name in BY_NAME)
     except duckdb.Error as problem:

@@ -34,7 +34,8 @@ def warehouse(resources):
     """A flow in which all is well."""
     families = [family for family in FAMILIES][:5]
     turns = pd.DataFrame([{
-        "turn": f"{families[k % 5]}/{k}/1", "driver": "expert", "family": families[k % 5], "seed": k, "split": "train",
+        "turn": f"{families[k % 5]}/{k}/1", "collected_by": "expert",
+        "family": families[k % 5], "seed": k, "split": "train",
         "circuit": "monza", "lap": 1, "prompt": "seen", "completion": VERBS[k % 4], "expert_value": 0.0,
         "values_s": "{}", "near_tie": False, "reason": "so", **VERSIONS} for k in range(LEAST_TURNS)])
     curve = [{"run": "grpo1", "stage": "grpo", "profile": "tiny", "training_seed": 0, "step": step, "metric": metric,
@@ -63,7 +64,7 @@ DAMAGE = [
     ("turns_are_for_learning", "UPDATE strategy.sft_turns SET split = 'test' WHERE seed = 7"),
     ("turns_are_for_learning", "UPDATE strategy.sft_turns SET completion = '' WHERE seed = 7"),
     ("turns_are_enough_and_balanced", "DELETE FROM strategy.sft_turns WHERE seed = 7"),
-    ("turns_are_enough_and_balanced", "UPDATE strategy.sft_turns SET driver = 'pupil' WHERE seed % 2 = 0"),
+    ("turns_are_enough_and_balanced", "UPDATE strategy.sft_turns SET collected_by = 'student' WHERE seed % 2 = 0"),
     ("turns_are_enough_and_balanced", "UPDATE strategy.sft_turns SET completion = 'STAY_OUT' WHERE completion LIKE "
                                       "'PIT_NOW%'"),
     ("turns_are_enough_and_balanced", "UPDATE strategy.sft_turns SET completion = 'STAY_OUT' WHERE seed % 10 > 1"),
@@ -98,7 +99,7 @@ def test_every_check_is_damaged_here_but_those_of_keys_and_tokens():
 
 
 @pytest.mark.parametrize(("name", "old"), [
-    ("turns_are_for_learning", "INSERT INTO strategy.sft_turns BY NAME SELECT * REPLACE ('pupil' AS driver, "
+    ("turns_are_for_learning", "INSERT INTO strategy.sft_turns BY NAME SELECT * REPLACE ('student' AS collected_by, "
                                "'' AS prompt) FROM strategy.sft_turns LIMIT 1"),
     ("no_script_called_for_a_model", "INSERT INTO strategy.episodes BY NAME SELECT * REPLACE ('hints' AS variant, "
                                      "1 AS fallbacks) FROM strategy.episodes WHERE policy = 'sft'"),
