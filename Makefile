@@ -73,8 +73,10 @@ bench: setup  ## Print the benchmark tables
 docs: setup  ## Build the documentation into site/; a broken link or page fails
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
-lint: docs  ## Check style, the Dagster definitions and the documentation
+lint: docs  ## Check style, types, the direction of imports, the Dagster definitions and the documentation
 	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
 	$(BIN)/dagster definitions validate
 	$(BIN)/dg check defs
 
