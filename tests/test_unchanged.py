@@ -1,0 +1,232 @@
+"""What a change of names, folders or speed must not change: recorded races, predictions, ids, prompts and interfaces.
+
+`F1_RECORD=1 pytest tests/test_unchanged.py` records `unchanged.json` anew. That is right only together with a raised version
+(`ENV_VERSION`, `PROMPT_VERSION`, `FEATURE_VERSION`, `SCHEMA_VERSION`) or a change of an interface made on purpose.
+
+Text, orders and ids are compared exactly. Floats may differ by 1e-9, since processors round differently;
+`F1_SAME_BITS=1` compares them exactly, for use on one machine.
+"""
+import hashlib
+import json
+import os
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+RECORDED = Path(__file__).with_name("unchanged.json")
+
+
+def digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def races() -> dict[str, Any]:
+    """Sprints of each family, as three policies drive them."""
+    from f1_pipelines.sim.policies.play import play
+    from f1_pipelines.sim.scenarios import FAMILIES, split_of
+
+    played = {}
+    for family in FAMILIES:
+        for seed in (3, 1_000_003):
+            for policy in ("random", "checklist"):
+                race = play(family, seed, policy)
+                played[f"{family}/{seed}/{policy}"] = [
+                    digest("\n".join(lap["observation"] for lap in race.decisions)),
+                    digest("\n".join(f"{lap['command']} {lap['answer']} {lap['error']}" for lap in race.decisions)),
+                    race.split, race.circuit, len(race.decisions), race.info["position"], list(race.grid),
+                    [lap["reward"] for lap in race.decisions], list(race.score.values()), race.info["regret_s"]]
+    expert = play("weather_roulette", 5, "expert")
+    splits = {family: [split_of(family, seed) for seed in range(40)] for family in FAMILIES}
+    return {"played": played, "splits": splits,
+            "expert": [[lap["command"] for lap in expert.decisions], list(expert.score.values())]}
+
+
+def sample() -> dict[str, Any]:
+    """A weekend of the sample source, table by table."""
+    from datetime import UTC, datetime
+
+    from f1_pipelines.identity.weekends import weekend
+    from f1_pipelines.sources.sample.source import SampleSource
+
+    source = SampleSource(lambda: datetime(2026, 12, 1, tzinfo=UTC))
+    tables = {}
+    for fetched in (source.results([weekend("2024-monaco")]), source.qualifying([weekend("2024-monaco")]),
+                    source.practice([weekend("2024-monaco")]), source.laps([weekend("2024-monaco")])):
+        for name, frame in fetched.tables.items():
+            frame = frame.drop(columns=["fetched_at"], errors="ignore")
+            numbers = frame.select_dtypes("Float64")
+            tables[name] = [len(frame), digest(frame.drop(columns=numbers.columns).to_csv(index=False)),
+                            [float(numbers[column].sum()) for column in numbers]]
+    return tables
+
+
+def _race() -> Any:
+    """A race of ten cars with features that are multiples of 1/8."""
+    import pandas as pd
+
+    from f1_pipelines.features.ranking import CORE_FEATURES, REFERENCE_FEATURES
+
+    rows = pd.DataFrame({name: (np.arange(10) * (at + 3) % 7) / 8.0
+                         for at, name in enumerate(dict.fromkeys((*CORE_FEATURES, *REFERENCE_FEATURES)))})
+    return rows.astype("Float64").assign(
+        weekend="2024-monaco", season=2024, driver=[f"driver-{n}" for n in range(10)],
+        constructor=[f"team-{n // 2}" for n in range(10)], race_start=pd.Timestamp("2024-05-26 13:00", tz="UTC"),
+        source="sample", stage="grid", entered=True, grid_position=pd.array(range(1, 11), "Int32"),
+        official_order=pd.array([2, 1, 3, 5, 4, 6, 8, 7, 10, 9], "Int32"), started=True, classified=True)
+
+
+def _ranker() -> Any:
+    """A ranker whose weights are multiples of 1/64, the same on every processor."""
+    import torch
+
+    from f1_pipelines.models.config import RANKER
+    from f1_pipelines.models.trained import TrainedRanker, fresh_model
+    from f1_pipelines.models.vocabulary import Vocabulary
+
+    drivers = Vocabulary(tuple(f"driver-{n}" for n in range(10)))
+    constructors = Vocabulary(tuple(f"team-{n}" for n in range(5)))
+    model = fresh_model(RANKER, drivers, constructors)
+    with torch.no_grad():
+        for weights in model.parameters():
+            weights.copy_((torch.arange(weights.numel()) * 37 % 41 - 20).reshape(weights.shape) / 64.0)
+    return TrainedRanker(model, RANKER, drivers, constructors, (2023,), "2023-bahrain", "2023-abu-dhabi", 22)
+
+
+def predictions() -> dict[str, Any]:
+    """Scores and places of fixed weights, probabilities, and simulated races of a grid."""
+    from dataclasses import replace
+
+    from f1_pipelines.chances import chance_of, chances
+    from f1_pipelines.identity.weekends import weekend
+    from f1_pipelines.models.plackett_luce import sample_places
+    from f1_pipelines.simulated import Field, Pace, circuit_for, simulate
+
+    race, trained = _race(), _ranker()
+    italy = weekend("2025-italy")
+    circuit = replace(circuit_for(italy, {}), race_laps=12, cliff_laps=(60.0,) * 5)
+    places = simulate(Field("a", np.linspace(2.0, -2.0, 10), np.arange(1.0, 11.0), tuple(race["constructor"]),
+                            tuple(race["driver"])), italy, circuit, Pace(0.35), races=40)
+    told = chances(places, race["constructor"])
+    return {"scores": trained.scores(race).tolist(), "places": places.tolist(),
+            "draw": chance_of("2024-monaco", "grid", "abc").random(3).tolist(),
+            "chances": told.astype(float).fillna(-1.0).to_dict("list"),
+            "sampler": sample_places.__name__}
+
+
+def checkpoints() -> dict[str, Any]:
+    """Ids of checkpoints with fixed weights, and the settings that ids are made of."""
+    from tempfile import TemporaryDirectory
+
+    from f1_pipelines.evaluation.report import versions
+    from f1_pipelines.features.history import data_version
+    from f1_pipelines.models.checkpoints import save_checkpoint
+    from f1_pipelines.models.config import F1NET, RANKER
+    from f1_pipelines.models.continual.settings import DEFAULT, DOCUMENTED
+    from f1_pipelines.models.temperature import _digest
+
+    race = _race()
+    kinds = race.groupby("weekend").agg(wet=("started", "first"))
+    with TemporaryDirectory() as folder:
+        ids = [save_checkpoint(_ranker(), Path(folder), kind="pretrained", data_version="abc").id,
+               save_checkpoint(_ranker(), Path(folder), kind="ewc", data_version="abc", parent="def",
+                               learning={"settings": asdict(DEFAULT), "weekend": "2024-monaco"}).id]
+    return {"ids": ids, "settings": [repr(RANKER), repr(F1NET), asdict(DEFAULT), asdict(DOCUMENTED)],
+            "versions": list(versions(race, kinds, "forward")), "data": data_version(race),
+            "search": _digest(race, F1NET)}
+
+
+def engineer() -> dict[str, Any]:
+    """Demonstrations, prompts, seeds, values of calls, and the id of an engineer with fixed weights."""
+    from tempfile import TemporaryDirectory
+
+    import torch
+
+    from f1_pipelines.engineer.checkpoints import save_engineer
+    from f1_pipelines.engineer.examination import held_out
+    from f1_pipelines.engineer.profiles import PROFILES, Architecture
+    from f1_pipelines.engineer.rendering import Rendering
+    from f1_pipelines.engineer.scenes import Scenes
+    from f1_pipelines.engineer.tiny import fresh_model, train_tokenizer
+    from f1_pipelines.engineer.turns import balanced, calmed, expert_beside, expert_turns, race_keys
+    from f1_pipelines.engineer.values import moments_of, values_of
+
+    scenes, keys = Scenes(), race_keys("train", 2)[:3]
+    turns = [turn for race in expert_turns(scenes, keys[:2]) for turn in race]
+    beside = [turn for race in expert_beside(scenes, {keys[2]: ["STAY_OUT", "PIT_NOW hard"]}) for turn in race]
+    toy = Architecture(hidden=32, layers=1, heads=2, kv_heads=1, head_dim=16, feed_forward=64, vocabulary=512)
+    tokenizer = train_tokenizer((f"{turn.prompt}\n{turn.completion}" for turn in turns), toy)
+    rendering, model = Rendering(tokenizer, False), fresh_model(tokenizer, toy, 0)
+    with torch.no_grad():
+        for weights in model.parameters():
+            weights.copy_((torch.arange(weights.numel()) * 37 % 41 - 20).reshape(weights.shape) / 64.0)
+    [states] = moments_of([scenes.scenario(*keys[0])], lambda texts: ["STAY_OUT"] * len(texts))
+    [values] = values_of(states[2:3], [["STAY_OUT", "PIT_NOW hard", "SET_MODE push"]],
+                         lambda texts: ["STAY_OUT"] * len(texts))
+    with TemporaryDirectory() as folder:
+        stored = save_engineer(model, rendering, Path(folder), {
+            "stage": "sft", "profile": "tiny", "parent": None, "training_seed": 0, "settings": {}, "n_turns": 1,
+            "scenes_version": scenes.version, "n_parameters": 1})
+        meta = {name: stored.meta[name] for name in ("weights_sha256", "env_version", "prompt_version")}
+    return {
+        "keys": [*map(list, race_keys("train", 3)), *map(list, held_out(2, 1, 1))], "scenes": scenes.version,
+        "renamed": digest(repr(scenes.scenario(*keys[0], renamed=True).numbers)),
+        "turns": [[turn.lap, turn.completion, digest(turn.prompt), turn.expert_value, list(turn.values_s.values())]
+                  for turn in turns],
+        "beside": [[turn.lap, turn.completion] for turn in beside],
+        "calmed": [calmed(turn).completion for turn in turns], "balanced": len(balanced(turns)),
+        "prompt": digest(repr(rendering.prompt_ids(turns[0].prompt))), "meta": meta,
+        "values": [end["score"] for end in values], "profiles": sorted(PROFILES)}
+
+
+def interfaces() -> dict[str, Any]:
+    """Tables, commands, settings, paths of the web, policies."""
+    import click
+
+    from f1_pipelines.cli import cli
+    from f1_pipelines.serve.settings import ServeSettings
+    from f1_pipelines.settings import Settings
+    from f1_pipelines.sim.policies.play import POLICIES
+    from f1_pipelines.tables.catalog import SCHEMA_VERSION, TABLES, VIEWS
+    from f1_pipelines.tables.strategy import POLICIES as STORED
+
+    context = click.Context(cli)
+    return {
+        "schema": SCHEMA_VERSION, "views": sorted(view.qualified for view in VIEWS),
+        "tables": {table.qualified: digest(repr([(column.name, column.type) for column in table.columns]
+                                                + [table.key])) for table in TABLES},
+        "commands": {name: sorted(option for given in cli.get_command(context, name).params for option in given.opts)
+                     for name in cli.list_commands(context)},
+        "settings": sorted([*Settings.model_fields, *ServeSettings.model_fields]),
+        "policies": [*POLICIES], "stored_policies": [*STORED]}
+
+
+SECTIONS: dict[str, Callable[[], dict[str, Any]]] = {
+    "races": races, "sample": sample, "predictions": predictions, "checkpoints": checkpoints, "engineer": engineer,
+    "interfaces": interfaces}
+
+
+def differences(now: Any, recorded: Any, where: str = "") -> list[str]:
+    """Where two values differ, as paths with both values."""
+    if isinstance(now, dict) and isinstance(recorded, dict):
+        return [line for name in {**recorded, **now}
+                for line in differences(now.get(name), recorded.get(name), f"{where}/{name}")]
+    if isinstance(now, list) and isinstance(recorded, list) and len(now) == len(recorded):
+        return [line for at, pair in enumerate(zip(now, recorded, strict=True))
+                for line in differences(*pair, f"{where}/{at}")]
+    if isinstance(now, float) and isinstance(recorded, float) and not os.environ.get("F1_SAME_BITS"):
+        return [] if now == pytest.approx(recorded, rel=1e-9, abs=1e-9) else [f"{where}: {now}, recorded {recorded}"]
+    return [] if now == recorded else [f"{where}: {now}, recorded {recorded}"]
+
+
+@pytest.mark.parametrize("section", SECTIONS)
+def test_nothing_changed(section):
+    now = json.loads(json.dumps(SECTIONS[section]()))
+    if os.environ.get("F1_RECORD"):
+        recorded = json.loads(RECORDED.read_text()) if RECORDED.exists() else {}
+        RECORDED.write_text(json.dumps({**recorded, section: now}, sort_keys=True) + "\n")
+    assert differences(now, json.loads(RECORDED.read_text())[section]) == []
+
