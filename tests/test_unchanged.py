@@ -1,7 +1,7 @@
 """What a change of names, folders or speed must not change: recorded races, predictions, ids, prompts and interfaces.
 
-`F1_RECORD=1 pytest tests/test_unchanged.py` records `unchanged.json` anew. That is right only together with a raised version
-(`ENV_VERSION`, `PROMPT_VERSION`, `FEATURE_VERSION`, `SCHEMA_VERSION`) or a change of an interface made on purpose.
+`F1_RECORD=1 pytest tests/test_unchanged.py` records `unchanged.json` anew. That is right only together with a raised
+version (`ENV_VERSION`, `PROMPT_VERSION`, `FEATURE_VERSION`, `SCHEMA_VERSION`) or a change of an interface on purpose.
 
 Text, orders and ids are compared exactly. Floats may differ by 1e-9, since processors round differently;
 `F1_SAME_BITS=1` compares them exactly, for use on one machine.
@@ -100,19 +100,19 @@ def predictions() -> dict[str, Any]:
     """Scores and places of fixed weights, probabilities, and simulated races of a grid."""
     from dataclasses import replace
 
-    from f1_pipelines.chances import chance_of, chances
+    from f1_pipelines.evaluation.probabilities import position_probabilities, rng_for
+    from f1_pipelines.forecast.monte_carlo import FieldPace, RaceField, circuit_for, simulate
     from f1_pipelines.identity.weekends import weekend
     from f1_pipelines.models.plackett_luce import sample_places
-    from f1_pipelines.simulated import Field, Pace, circuit_for, simulate
 
     race, trained = _race(), _ranker()
     italy = weekend("2025-italy")
     circuit = replace(circuit_for(italy, {}), race_laps=12, cliff_laps=(60.0,) * 5)
-    places = simulate(Field("a", np.linspace(2.0, -2.0, 10), np.arange(1.0, 11.0), tuple(race["constructor"]),
-                            tuple(race["driver"])), italy, circuit, Pace(0.35), races=40)
-    told = chances(places, race["constructor"])
+    places = simulate(RaceField("a", np.linspace(2.0, -2.0, 10), np.arange(1.0, 11.0), tuple(race["constructor"]),
+                            tuple(race["driver"])), italy, circuit, FieldPace(0.35), races=40)
+    told = position_probabilities(places, race["constructor"])
     return {"scores": trained.scores(race).tolist(), "places": places.tolist(),
-            "draw": chance_of("2024-monaco", "grid", "abc").random(3).tolist(),
+            "draw": rng_for("2024-monaco", "grid", "abc").random(3).tolist(),
             "chances": told.astype(float).fillna(-1.0).to_dict("list"),
             "sampler": sample_places.__name__}
 
@@ -121,7 +121,7 @@ def checkpoints() -> dict[str, Any]:
     """Ids of checkpoints with fixed weights, and the settings that ids are made of."""
     from tempfile import TemporaryDirectory
 
-    from f1_pipelines.evaluation.report import versions
+    from f1_pipelines.backtest.report import versions
     from f1_pipelines.features.history import data_version
     from f1_pipelines.models.checkpoints import save_checkpoint
     from f1_pipelines.models.config import F1NET, RANKER
@@ -145,26 +145,32 @@ def engineer() -> dict[str, Any]:
 
     import torch
 
-    from f1_pipelines.engineer.checkpoints import save_engineer
-    from f1_pipelines.engineer.examination import held_out
+    from f1_pipelines.engineer.data.demonstrations import (
+        expert_demonstrations,
+        race_keys,
+        relabel_with_expert,
+        with_fewer_stay_outs,
+        without_needless_call,
+    )
+    from f1_pipelines.engineer.evaluation.episodes import held_out_races
+    from f1_pipelines.engineer.inference.checkpoints import save_engineer
     from f1_pipelines.engineer.profiles import PROFILES, Architecture
-    from f1_pipelines.engineer.rendering import Rendering
-    from f1_pipelines.engineer.scenes import Scenes
-    from f1_pipelines.engineer.tiny import fresh_model, train_tokenizer
-    from f1_pipelines.engineer.turns import balanced, calmed, expert_beside, expert_turns, race_keys
-    from f1_pipelines.engineer.values import moments_of, values_of
+    from f1_pipelines.engineer.prompting.rendering import Rendering
+    from f1_pipelines.engineer.scenario_sampler import ScenarioSampler
+    from f1_pipelines.engineer.training.counterfactual_returns import counterfactual_returns, decision_states
+    from f1_pipelines.engineer.training.tiny_model import fresh_model, train_tokenizer
 
-    scenes, keys = Scenes(), race_keys("train", 2)[:3]
-    turns = [turn for race in expert_turns(scenes, keys[:2]) for turn in race]
-    beside = [turn for race in expert_beside(scenes, {keys[2]: ["STAY_OUT", "PIT_NOW hard"]}) for turn in race]
+    scenes, keys = ScenarioSampler(), race_keys("train", 2)[:3]
+    turns = [turn for race in expert_demonstrations(scenes, keys[:2]) for turn in race]
+    beside = [turn for race in relabel_with_expert(scenes, {keys[2]: ["STAY_OUT", "PIT_NOW hard"]}) for turn in race]
     toy = Architecture(hidden=32, layers=1, heads=2, kv_heads=1, head_dim=16, feed_forward=64, vocabulary=512)
     tokenizer = train_tokenizer((f"{turn.prompt}\n{turn.completion}" for turn in turns), toy)
     rendering, model = Rendering(tokenizer, False), fresh_model(tokenizer, toy, 0)
     with torch.no_grad():
         for weights in model.parameters():
             weights.copy_((torch.arange(weights.numel()) * 37 % 41 - 20).reshape(weights.shape) / 64.0)
-    [states] = moments_of([scenes.scenario(*keys[0])], lambda texts: ["STAY_OUT"] * len(texts))
-    [values] = values_of(states[2:3], [["STAY_OUT", "PIT_NOW hard", "SET_MODE push"]],
+    [states] = decision_states([scenes.scenario(*keys[0])], lambda texts: ["STAY_OUT"] * len(texts))
+    [values] = counterfactual_returns(states[2:3], [["STAY_OUT", "PIT_NOW hard", "SET_MODE push"]],
                          lambda texts: ["STAY_OUT"] * len(texts))
     with TemporaryDirectory() as folder:
         stored = save_engineer(model, rendering, Path(folder), {
@@ -172,12 +178,13 @@ def engineer() -> dict[str, Any]:
             "scenes_version": scenes.version, "n_parameters": 1})
         meta = {name: stored.meta[name] for name in ("weights_sha256", "env_version", "prompt_version")}
     return {
-        "keys": [*map(list, race_keys("train", 3)), *map(list, held_out(2, 1, 1))], "scenes": scenes.version,
+        "keys": [*map(list, race_keys("train", 3)), *map(list, held_out_races(2, 1, 1))], "scenes": scenes.version,
         "renamed": digest(repr(scenes.scenario(*keys[0], renamed=True).numbers)),
         "turns": [[turn.lap, turn.completion, digest(turn.prompt), turn.expert_value, list(turn.values_s.values())]
                   for turn in turns],
         "beside": [[turn.lap, turn.completion] for turn in beside],
-        "calmed": [calmed(turn).completion for turn in turns], "balanced": len(balanced(turns)),
+        "calmed": [without_needless_call(turn).completion for turn in turns],
+        "balanced": len(with_fewer_stay_outs(turns)),
         "prompt": digest(repr(rendering.prompt_ids(turns[0].prompt))), "meta": meta,
         "values": [end["score"] for end in values], "profiles": sorted(PROFILES)}
 
@@ -186,7 +193,7 @@ def interfaces() -> dict[str, Any]:
     """Tables, commands, settings, paths of the web, policies."""
     import click
 
-    from f1_pipelines.cli import cli
+    from f1_pipelines.cli.main import cli
     from f1_pipelines.serve.settings import ServeSettings
     from f1_pipelines.settings import Settings
     from f1_pipelines.sim.policies.play import POLICIES
