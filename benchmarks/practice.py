@@ -18,11 +18,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from f1_pipelines.engineer.evaluation.episodes import held_out_races
 from f1_pipelines.engineer.inference.checkpoints import load_engineer
 from f1_pipelines.engineer.progress import Reporter
 from f1_pipelines.engineer.rollout import batched_rollout
 from f1_pipelines.engineer.scenario_sampler import ScenarioSampler, stored_sampler
+from f1_pipelines.engineer.seed_ranges import held_out_races
 from f1_pipelines.engineer.training.job import Job, run
 from f1_pipelines.evaluation.bootstrap import mean_interval
 from f1_pipelines.settings import settings

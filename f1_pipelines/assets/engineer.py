@@ -33,7 +33,7 @@ _EVERY_WEEKEND = dg.AllPartitionMapping()
 class DatasetConfig(dg.Config):
     """How many races the expert drives."""
 
-    races: int = Field(130, ge=1, description="Training races of each of the five families; 130 are 8,700 turns.")
+    races: int = Field(130, ge=1, description="Training races of each trained family; 130 are 8,700 turns.")
     validation_races: int = Field(8, ge=1, description="Races of each family whose turns are held out.")
     odd: float = Field(0.12, ge=0, le=1, description="Share of laps driven otherwise than the expert says.")
     calm_s: float = Field(1.5, ge=0, description="A change of driving that gains less is taught as STAY_OUT [s].")
@@ -53,11 +53,11 @@ def sft_dataset(context: dg.AssetExecutionContext, config: DatasetConfig,
     """
     from f1_pipelines.engineer.data.demonstrations import (
         expert_demonstrations,
-        race_keys,
         turn_rows,
         with_fewer_stay_outs,
         without_needless_call,
     )
+    from f1_pipelines.engineer.seed_ranges import race_keys
 
     with warehouse.read() as connection:
         scenes = sampler_of(connection)

@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 import torch
 
-from f1_pipelines.engineer.data.demonstrations import Turn, expert_demonstrations, race_keys
+from f1_pipelines.engineer.data.demonstrations import Turn, expert_demonstrations
 from f1_pipelines.engineer.evaluation.memory_hints import random_hint
 from f1_pipelines.engineer.inference.checkpoints import save_engineer
 from f1_pipelines.engineer.inference.engineer import Engineer
 from f1_pipelines.engineer.profiles import Architecture, GrpoSettings, Profile, SftSettings, profile_of
 from f1_pipelines.engineer.prompting.rendering import Rendering
 from f1_pipelines.engineer.scenario_sampler import ScenarioSampler
+from f1_pipelines.engineer.seed_ranges import race_keys
 from f1_pipelines.engineer.training.sft import Example, train_sft
 from f1_pipelines.engineer.training.tiny_model import fresh_model, train_tokenizer
 from f1_pipelines.sim.environment.environment import RaceEnvironment

@@ -13,15 +13,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from f1_pipelines.engineer.data.demonstrations import Turn, race_keys, relabel_with_expert, without_needless_call
+from f1_pipelines.engineer.data.demonstrations import Turn, relabel_with_expert, without_needless_call
 from f1_pipelines.engineer.progress import Reporter
 from f1_pipelines.engineer.rollout import batched_rollout
 from f1_pipelines.engineer.scenario_sampler import ScenarioSampler
+from f1_pipelines.engineer.seed_ranges import dagger_keys
 
 if TYPE_CHECKING:
     from f1_pipelines.engineer.inference.engineer import Engineer
-
-FIRST_RACE = 5_000  # training seeds from here on, a thousand a round: not those that the expert drove
 
 
 @dataclass(frozen=True)
@@ -47,7 +46,7 @@ def dagger_round(engineer: Engineer, scenes: ScenarioSampler, races: int, number
     path, scored = work / f"round-{number}.jsonl", work / f"round-{number}.scores.json"
     if path.is_file():
         return DaggerRound(read_demonstrations(path), json.loads(scored.read_text()))
-    keys = race_keys("train", races, start=FIRST_RACE + 1_000 * number)
+    keys = dagger_keys(races, number)
     driven = batched_rollout([scenes.scenario(*key) for key in keys], engineer.commands)
     outputs = {key: race.outputs for key, race in zip(keys, driven, strict=True)}
     turns = [without_needless_call(turn) for few in relabel_with_expert(scenes, outputs, os.cpu_count() or 1)

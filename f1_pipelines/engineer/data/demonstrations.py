@@ -21,6 +21,7 @@ import pandas as pd
 from f1_pipelines.engineer.evaluation.memory_hints import random_hint
 from f1_pipelines.engineer.rollout import with_hint
 from f1_pipelines.engineer.scenario_sampler import ScenarioSampler
+from f1_pipelines.engineer.seed_ranges import RaceKey
 from f1_pipelines.engineer.workers import map_races
 from f1_pipelines.sim.environment.commands import STAY, Command, parse
 from f1_pipelines.sim.environment.environment import RaceEnvironment
@@ -28,16 +29,14 @@ from f1_pipelines.sim.environment.observation import Observation
 from f1_pipelines.sim.policies.expert import Expert
 from f1_pipelines.sim.policies.policy import Decision
 from f1_pipelines.sim.policies.scripted import Random
-from f1_pipelines.sim.scenarios import FAMILIES, UNSEEN_FAMILY, Scenario, seeds_of
+from f1_pipelines.sim.scenarios import Scenario
 from f1_pipelines.sim.scenarios.rng import digest
 
-TRAINED_FAMILIES = tuple(name for name in FAMILIES if name != UNSEEN_FAMILY)
 PERTURBATION_RATE = 0.12  # share of laps driven otherwise than the expert says
 STAY_SHARE = 0.5  # of the turns at most; with less a pupil meddles
 FUTURES = 32  # that the expert samples each lap: 96 score .89, these .88, in less than half the time
 MINIMUM_GAIN_S = 1.5  # a change of driving has to gain so much over staying out
 DRIVING = ("SET_MODE", "MANAGE_TYRE_TEMP", "ATTACK_AHEAD", "DEFEND_POSITION")
-RaceKey = tuple[str, int]  # family, seed
 
 
 @dataclass(frozen=True)
@@ -58,12 +57,6 @@ class Turn:
     expert_value: float | None
     values_s: dict[str, float]
     reason: str
-
-
-def race_keys(split: str, count: int, families: Sequence[str] = TRAINED_FAMILIES, start: int = 0) -> list[RaceKey]:
-    """The first `count` seeds of the split in each family, families taking turns."""
-    by_family = {family: seeds_of(family, split, count, start) for family in families}
-    return [(family, by_family[family][k]) for k in range(count) for family in families]
 
 
 def expert_demonstrations(scenes: ScenarioSampler, races: Sequence[RaceKey], workers: int = 1,

@@ -13,11 +13,11 @@ from multiprocessing import parent_process
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from f1_pipelines.engineer.data.demonstrations import RaceKey, race_keys
 from f1_pipelines.engineer.evaluation.postmortems import postmortem, replay_rollout
 from f1_pipelines.engineer.evaluation.regret import regret_of
 from f1_pipelines.engineer.rollout import batched_rollout
 from f1_pipelines.engineer.scenario_sampler import ScenarioSampler
+from f1_pipelines.engineer.seed_ranges import RaceKey
 from f1_pipelines.engineer.workers import map_races
 from f1_pipelines.sim.environment.commands import Command, parse
 from f1_pipelines.sim.environment.environment import RaceEnvironment
@@ -25,13 +25,13 @@ from f1_pipelines.sim.environment.observation import Observation
 from f1_pipelines.sim.policies.foresight import best_commands
 from f1_pipelines.sim.policies.play import Played, played, policy_for
 from f1_pipelines.sim.policies.policy import Decision
-from f1_pipelines.sim.scenarios import FAMILIES, UNSEEN_FAMILY, Scenario
+from f1_pipelines.sim.policies.registry import POLICIES
+from f1_pipelines.sim.scenarios import Scenario
 
 if TYPE_CHECKING:
     from f1_pipelines.engineer.inference.engineer import Engineer
 
-SCRIPTED = ("random", "stay_out", "done", "keyword_radio", "inspect_all", "blind_list", "fixed_stop", "checklist",
-            "expert", "oracle")
+SCRIPTED = tuple(POLICIES)
 BATCH_RACES = 64  # races in lockstep at most
 
 
@@ -62,19 +62,6 @@ class EpisodeResult:
     episode: dict[str, Any]
     decisions: list[dict[str, Any]]
     postmortem: dict[str, Any] | None  # where there is a regret
-
-
-def held_out_races(count: int, unseen_circuits: int = 0, skip: int = 0) -> list[RaceKey]:
-    """The races of an examination.
-
-    Args:
-        count: Of each family: seeds of the test split, and of the family that is never trained on.
-        unseen_circuits: Of each trained family on circuits that are never trained on.
-        skip: Seeds of each left out first.
-    """
-    keys = race_keys("test", skip + count)[skip * (len(FAMILIES) - 1):]
-    keys += race_keys("unseen_family", skip + count, (UNSEEN_FAMILY,))[skip:]
-    return keys + race_keys("unseen_circuit", skip + unseen_circuits)[skip * (len(FAMILIES) - 1):]
 
 
 def run_episodes(engineer: Engineer, scenes: ScenarioSampler, keys: Sequence[RaceKey], policy: str,

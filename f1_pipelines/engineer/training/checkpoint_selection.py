@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from f1_pipelines.engineer.data.demonstrations import race_keys
 from f1_pipelines.engineer.rollout import batched_rollout
 from f1_pipelines.engineer.scenario_sampler import ScenarioSampler
+from f1_pipelines.engineer.seed_ranges import race_keys
 from f1_pipelines.engineer.training.resuming import load_weights, read_metadata, save_weights
 from f1_pipelines.sim.environment.observation import Observation
 

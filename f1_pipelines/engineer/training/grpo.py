@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from f1_pipelines.engineer.data.demonstrations import TRAINED_FAMILIES, race_keys
 from f1_pipelines.engineer.inference.engineer import Engineer
 from f1_pipelines.engineer.profiles import GrpoSettings, Profile
 from f1_pipelines.engineer.progress import SILENT, MetricHistory, Reporter, TrainingFailed
 from f1_pipelines.engineer.scenario_sampler import ScenarioSampler
+from f1_pipelines.engineer.seed_ranges import KL_PROBES_START, TRAINED_FAMILIES, race_keys
 from f1_pipelines.engineer.training.callbacks import MetricsCallback
 from f1_pipelines.engineer.training.counterfactual_returns import decision_states
 from f1_pipelines.engineer.training.distributed import WorldSizeError, accelerator_on, on_one_device
@@ -29,7 +29,7 @@ from f1_pipelines.engineer.training.resuming import (
     restore_finished,
     save_finished,
 )
-from f1_pipelines.engineer.training.rollout_sampler import FIRST_RACE, RolloutSampler
+from f1_pipelines.engineer.training.rollout_sampler import RolloutSampler
 from f1_pipelines.engineer.training.sft import activation_checkpointing
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from f1_pipelines.engineer.prompting.rendering import Rendering
 
 SAVED_EVERY = 10
-WARN_ABOVE = {"parse_failures": 0.05, "clipped": 0.01, "dead_moments": 0.9, "kl_to_sft": 1.0}
+WARN_ABOVE = {"parse_failures": 0.05, "clipped": 0.01, "frac_reward_zero_std": 0.9, "kl_to_sft": 1.0}
 WARN_BELOW = {"entropy": 0.005}
 MAX_ZERO_STD = 0.95  # of moments without a difference: nothing can be learnt
 
@@ -121,7 +121,7 @@ def train_grpo(model: PreTrainedModel, rendering: Rendering, scenes: ScenarioSam
             rollout_func=practice, callbacks=[MetricsCallback(curve, listener, every=5), Examine()])
         trainer.remove_callback(PrinterCallback)
         trainer.train(resume_from_checkpoint=last_checkpoint(folder, config.world_size))
-    dead = curve.of("dead_moments")
+    dead = curve.of("frac_reward_zero_std")
     if dead and np.mean(dead) > MAX_ZERO_STD:
         raise TrainingFailed(f"in {np.mean(dead):.0%} of the moments all calls were alike, so there was nothing to "
                              "learn from; raise the temperature or take an earlier SFT checkpoint")
@@ -177,7 +177,7 @@ class _Probes:
         """What is compared with: the policy as it is, without its adapter if it has one."""
         from contextlib import nullcontext
 
-        keys = race_keys("train", -(-self.COUNT // len(TRAINED_FAMILIES)), start=FIRST_RACE - 1_000)[:self.COUNT]
+        keys = race_keys("train", -(-self.COUNT // len(TRAINED_FAMILIES)), start=KL_PROBES_START)[:self.COUNT]
         engineer = Engineer(model, self._rendering, 40)
         moments = decision_states([self._scenes.scenario(*key) for key in keys], engineer.commands)
         self._prompts = [race[len(race) // 2].seen.text for race in moments]

@@ -213,7 +213,8 @@ def _sft(job: Job, profile: Profile, scenes: ScenarioSampler, listener: Reporter
         with crew.main_process_first():  # it drives, the others then read what it drove
             driven = dagger_round(engineer, scenes, profile.sft.round_races, number, Path(job.work), listener)
         low, high = mean_interval(driven.scores)
-        curve.add(curve.last_step, {"pupil_score": float(np.mean(driven.scores)), "pupil_low": low, "pupil_high": high})
+        curve.add(curve.last_step, {"student_score": float(np.mean(driven.scores)), "student_low": low,
+                                    "student_high": high})
         examples += [Example(turn.prompt, turn.completion) for turn in driven.turns]
         again = replace(profile, sft=replace(profile.sft, epochs=profile.sft.round_epochs))
         curve.append(train_sft(model, rendering, examples, again, job.seed + number,

@@ -16,6 +16,7 @@ from f1_pipelines.engineer.profiles import Profile
 from f1_pipelines.engineer.progress import Reporter
 from f1_pipelines.engineer.prompting.rendering import Rendering
 from f1_pipelines.engineer.scenario_sampler import ScenarioSampler
+from f1_pipelines.engineer.seed_ranges import REJECTION_FIRST_STEP
 from f1_pipelines.engineer.training.resuming import restore_finished
 from f1_pipelines.engineer.training.rollout_sampler import RolloutSampler, SampledGroup
 from f1_pipelines.engineer.training.sft import Example, train_sft
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
 MINIMUM_GAIN = 0.02  # of score: a call that gains less is luck
 RACES = 60  # of a round
-FIRST_STEP = 1_000_000  # a round draws its races as a step of practice would, as none that is taken
 
 
 def rejection_round(model: PreTrainedModel, rendering: Rendering, scenes: ScenarioSampler, profile: Profile, seed: int,
@@ -51,7 +51,7 @@ def rejection_round(model: PreTrainedModel, rendering: Rendering, scenes: Scenar
     engineer = Engineer(model, rendering, profile.max_new_tokens, profile.generation_batch)
     practice = RolloutSampler(rendering, scenes, replace(profile.grpo, races=RACES), seed, profile.max_new_tokens,
                               profile.generation_batch)
-    tried, _ = practice.tried(engineer, FIRST_STEP + number)
+    tried, _ = practice.tried(engineer, REJECTION_FIRST_STEP + number)
     ends, _ = practice.raced(engineer, tried)
     best = [_best(one, np.array([end["score"] for end in few])) for one, few in zip(tried, ends, strict=True)]
     bettered = sum(call != one.moment.called for one, call in zip(tried, best, strict=True))

@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from f1_pipelines.engineer.data.demonstrations import TRAINED_FAMILIES, race_keys
 from f1_pipelines.engineer.inference.engineer import Engineer
 from f1_pipelines.engineer.profiles import GrpoSettings
 from f1_pipelines.engineer.scenario_sampler import ScenarioSampler
+from f1_pipelines.engineer.seed_ranges import GRPO_RACES, GRPO_START, TRAINED_FAMILIES, race_keys
 from f1_pipelines.engineer.training.counterfactual_returns import DecisionState, counterfactual_returns, decision_states
 from f1_pipelines.engineer.training.self_play import with_self_play
 from f1_pipelines.sim.engine.parameters import COMPOUNDS
@@ -33,8 +33,6 @@ from f1_pipelines.sim.scenarios.rng import digest
 if TYPE_CHECKING:
     from f1_pipelines.engineer.prompting.rendering import Rendering
 
-FIRST_RACE = 20_000  # of the train split's count: races that the SFT turns did not come from
-POOL = 4_000  # races to practise on, of all families
 EASIEST = "dry_strategy_sprint"  # no rain, no closed track, no rival
 DRY = ("soft", "medium", "hard")
 
@@ -73,7 +71,7 @@ class RolloutSampler:
         """
         self._rendering, self._scenes, self._told, self._seed, self._share = rendering, scenes, told, seed, share
         self._longest, self._batch = longest, batch
-        self._pool = race_keys("train", POOL // len(TRAINED_FAMILIES), start=FIRST_RACE)
+        self._pool = race_keys("train", GRPO_RACES // len(TRAINED_FAMILIES), start=GRPO_START)
         self.numbers: dict[str, float] = {}  # of the last step, by name
 
     def __call__(self, prompts: Sequence[str], trainer: Any) -> dict[str, Any]:
@@ -99,8 +97,8 @@ class RolloutSampler:
         draws = np.concatenate([one.draws for one in kept])
         self.numbers = {
             "score": float(np.mean([one.draws @ few / one.draws.sum() for one, few in zip(kept, scores, strict=True)])),
-            "dead_moments": dead, "moments": len(kept),
-            "spread": float(np.mean([np.ptp(few) for few in scores])),
+            "frac_reward_zero_std": dead, "states": len(kept),
+            "reward_range": float(np.mean([np.ptp(few) for few in scores])),
             "parse_failures": float(np.average([not _parses(call) for call, _ in flat], weights=draws)),
             "clipped": float(np.average([len(ids) >= self._longest for _, ids in flat], weights=draws)),
             "rollout_s": time.process_time() - started, "simulator_s": simulated,

@@ -7,15 +7,13 @@ from typing import Any
 
 from f1_pipelines.sim.engine.parameters import COMPOUNDS, STATUSES
 from f1_pipelines.sim.environment.environment import RaceEnvironment
-from f1_pipelines.sim.policies.oracle import Oracle
 from f1_pipelines.sim.policies.policy import Policy
-from f1_pipelines.sim.policies.registry import DEGENERATE, NON_ORACLE
+from f1_pipelines.sim.policies.registry import DEGENERATE, POLICIES
 from f1_pipelines.sim.scenarios import ENV_VERSION, Scenario, make_scenario
 
 __all__ = ["DEGENERATE", "POLICIES", "Played", "UnknownPolicy", "as_text", "lap_table", "play", "played", "policy_for"]
 
 OnLap = Callable[[int, int], None]
-POLICIES: dict[str, Callable[[Scenario], Policy]] = {**NON_ORACLE, "oracle": Oracle}
 
 
 class UnknownPolicy(ValueError):

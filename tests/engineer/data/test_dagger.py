@@ -1,14 +1,9 @@
 """The expert beside a pupil: whose calls are the labels, and what a run that resumes reads."""
-from f1_pipelines.engineer.data.dagger import FIRST_RACE, dagger_round, read_demonstrations
-from f1_pipelines.engineer.data.demonstrations import (
-    TRAINED_FAMILIES,
-    expert_demonstrations,
-    race_keys,
-    relabel_with_expert,
-    without_needless_call,
-)
+from f1_pipelines.engineer.data.dagger import dagger_round, read_demonstrations
+from f1_pipelines.engineer.data.demonstrations import expert_demonstrations, relabel_with_expert, without_needless_call
 from f1_pipelines.engineer.progress import SILENT, Reporter
 from f1_pipelines.engineer.scenario_sampler import ScenarioSampler
+from f1_pipelines.engineer.seed_ranges import TRAINED_FAMILIES, dagger_keys
 from f1_pipelines.sim.environment.environment import RaceEnvironment
 from f1_pipelines.sim.scenarios import split_of
 
@@ -51,7 +46,7 @@ def test_a_round_is_of_training_races_and_is_read_again_by_a_run_that_resumes(tm
     told, sleeper = [], Sleeper()
     driven = dagger_round(sleeper, ScenarioSampler(), 1, 1, tmp_path, Reporter(told.append))
     turns = driven.turns
-    assert {(turn.family, turn.seed) for turn in turns} == set(race_keys("train", 1, start=FIRST_RACE + 1_000))
+    assert {(turn.family, turn.seed) for turn in turns} == set(dagger_keys(1, 1))
     assert {split_of(turn.family, turn.seed) for turn in turns} == {"train"}
     assert {turn.family for turn in turns} == set(TRAINED_FAMILIES)
     assert turns == [without_needless_call(turn) for turn in turns]

@@ -3,14 +3,13 @@ import json
 from dataclasses import replace
 
 from f1_pipelines.engineer.data.demonstrations import (
-    TRAINED_FAMILIES,
     expert_demonstrations,
-    race_keys,
     turn_rows,
     with_fewer_stay_outs,
     without_needless_call,
 )
 from f1_pipelines.engineer.scenario_sampler import ScenarioSampler
+from f1_pipelines.engineer.seed_ranges import TRAINED_FAMILIES, race_keys
 from f1_pipelines.sim.environment.commands import parse
 from f1_pipelines.sim.policies.play import play
 from f1_pipelines.sim.scenarios import UNSEEN_FAMILY, GridSpec, split_of
@@ -71,7 +70,8 @@ def test_a_change_of_driving_that_hardly_gains_is_left_out(turns):
 
 
 def test_rows_fit_the_table(turns):
-    rows = turn_rows(turns).assign(near_tie=False, driver="expert", env_version=1, prompt_version=1, scenes_version="x")
+    rows = turn_rows(turns).assign(near_tie=False, collected_by="expert", env_version=1, prompt_version=1,
+                                   scenes_version="x")
     fitted = SFT_TURNS.conform(rows)
     assert json.loads(fitted["values_s"].iloc[0])
     assert len(fitted) == len(turns)

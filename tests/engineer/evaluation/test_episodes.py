@@ -12,7 +12,6 @@ from f1_pipelines.engineer.evaluation.episodes import (
     RaceCalls,
     engineer_results,
     episode_results,
-    held_out_races,
     run_episodes,
     scripted_results,
 )
@@ -20,6 +19,7 @@ from f1_pipelines.engineer.evaluation.leaderboard import leaderboard
 from f1_pipelines.engineer.inference.checkpoints import load_engineer
 from f1_pipelines.engineer.rollout import batched_rollout
 from f1_pipelines.engineer.scenario_sampler import ScenarioSampler
+from f1_pipelines.engineer.seed_ranges import held_out_races
 from f1_pipelines.engineer.training.counterfactual_returns import counterfactual_returns, decision_states
 from f1_pipelines.sim.environment.environment import RaceEnvironment
 from f1_pipelines.sim.policies.play import policy_for

@@ -1,13 +1,13 @@
 """What a race's prompts begin with is read once, and nobody can tell from the answers."""
 import torch
 
-from f1_pipelines.engineer.data.demonstrations import race_keys
 from f1_pipelines.engineer.inference.checkpoints import load_engineer
 from f1_pipelines.engineer.inference.engineer import Engineer
 from f1_pipelines.engineer.inference.generate import generate
 from f1_pipelines.engineer.inference.prefix_cache import PrefixCache
 from f1_pipelines.engineer.rollout import batched_rollout
 from f1_pipelines.engineer.scenario_sampler import ScenarioSampler
+from f1_pipelines.engineer.seed_ranges import race_keys
 from f1_pipelines.sim.environment.prompt import opening_of
 
 

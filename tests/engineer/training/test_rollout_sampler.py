@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from f1_pipelines.engineer.data.demonstrations import TRAINED_FAMILIES
 from f1_pipelines.engineer.inference.checkpoints import load_engineer
 from f1_pipelines.engineer.progress import Reporter
 from f1_pipelines.engineer.scenario_sampler import ScenarioSampler
+from f1_pipelines.engineer.seed_ranges import TRAINED_FAMILIES
 from f1_pipelines.engineer.training.counterfactual_returns import counterfactual_returns, decision_states
 from f1_pipelines.engineer.training.rejection import rejection_round
 from f1_pipelines.engineer.training.rollout_sampler import EASIEST, RolloutSampler, SampledGroup

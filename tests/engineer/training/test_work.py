@@ -109,7 +109,7 @@ def test_a_round_joins_what_was_learnt_and_a_rerun_after_the_end_changes_nothing
 
 def test_the_best_step_is_kept_whole_and_found_again(toy, tmp_path, monkeypatch):
     scores = iter([0.9, 0.4, 0.6, 0.5])
-    monkeypatch.setattr("f1_pipelines.engineer.training.checkpoint_selection.play_together", lambda *_: [])
+    monkeypatch.setattr("f1_pipelines.engineer.training.checkpoint_selection.batched_rollout", lambda *_: [])
     monkeypatch.setattr("f1_pipelines.engineer.training.checkpoint_selection.np.mean", lambda _: next(scores))
     best = BestCheckpoint(toy.model, ScenarioSampler(), 1, tmp_path / "best.safetensors", Reporter())
     weights = next(toy.model.parameters())
@@ -128,7 +128,7 @@ def test_the_best_step_is_kept_whole_and_found_again(toy, tmp_path, monkeypatch)
 def test_the_best_of_steps_that_are_made_again_is_dropped(toy, tmp_path, monkeypatch, resumed_at, best):
     """Killed between the examination of step 20 and the trainer's checkpoint of it: on a GPU it comes out otherwise."""
     scores = iter([0.4, 0.6])
-    monkeypatch.setattr("f1_pipelines.engineer.training.checkpoint_selection.play_together", lambda *_: [])
+    monkeypatch.setattr("f1_pipelines.engineer.training.checkpoint_selection.batched_rollout", lambda *_: [])
     monkeypatch.setattr("f1_pipelines.engineer.training.checkpoint_selection.np.mean", lambda _: next(scores))
     killed, weights = BestCheckpoint(toy.model, ScenarioSampler(), 1, tmp_path / "best.safetensors", Reporter()), next(
         toy.model.parameters())
