@@ -27,8 +27,8 @@ from f1_pipelines.engineer.rollout import batched_rollout
 from f1_pipelines.engineer.scenario_sampler import ScenarioSampler
 from f1_pipelines.engineer.seed_ranges import RaceKey, race_keys
 from f1_pipelines.engineer.training.job import Job, TrainingResult, run
-from f1_pipelines.engineer.workers import map_races
 from f1_pipelines.sim.scoring.reference import reference_of
+from f1_pipelines.sim.workers import map_races
 
 PROCESSES = 2
 READY_S = 75  # after which several processes begin at once

@@ -18,7 +18,6 @@ from f1_pipelines.engineer.evaluation.regret import regret_of
 from f1_pipelines.engineer.rollout import batched_rollout
 from f1_pipelines.engineer.scenario_sampler import ScenarioSampler
 from f1_pipelines.engineer.seed_ranges import RaceKey
-from f1_pipelines.engineer.workers import map_races
 from f1_pipelines.sim.environment.commands import Command, parse
 from f1_pipelines.sim.environment.environment import RaceEnvironment
 from f1_pipelines.sim.environment.observation import Observation
@@ -27,6 +26,7 @@ from f1_pipelines.sim.policies.play import Played, played, policy_for
 from f1_pipelines.sim.policies.policy import Decision
 from f1_pipelines.sim.policies.registry import POLICIES
 from f1_pipelines.sim.scenarios import Scenario
+from f1_pipelines.sim.workers import map_races
 
 if TYPE_CHECKING:
     from f1_pipelines.engineer.inference.engineer import Engineer

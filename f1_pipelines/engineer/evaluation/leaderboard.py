@@ -26,12 +26,13 @@ def leaderboard(episodes: pd.DataFrame) -> pd.DataFrame:
     """
     rows = []
     for (policy, variant), mine in episodes.groupby(["policy", "variant"], sort=False):
-        for family, few in _parts(mine):
+        for family, few in leaderboard_parts(mine):
             rows.append({"policy": policy, "variant": variant, "family": family, **_row(few, episodes)})
     return pd.DataFrame(rows)
 
 
-def _parts(mine: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
+def leaderboard_parts(mine: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
+    """A policy's episodes by family, all families together (`all`), and those on unseen circuits."""
     apart = mine["split"] == UNSEEN_CIRCUIT
     for family in FAMILIES:
         few = mine[~apart & (mine["family"] == family)]
@@ -44,27 +45,27 @@ def _parts(mine: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
 
 
 def _row(few: pd.DataFrame, episodes: pd.DataFrame) -> dict[str, object]:
-    low, high = _interval(few["score"], few)
+    low, high = family_interval(few["score"], few)
     keyed = few.set_index(["family", "seed"])
     plain = episodes[episodes["variant"] == "plain"]
     sft = _paired(keyed, plain[plain["policy"] == "sft"])
     over = few["score"].to_numpy(float) - sft if sft is not None else None
-    over_low, over_high = _interval(over, few) if over is not None else (None, None)
+    over_low, over_high = family_interval(over, few) if over is not None else (None, None)
     gap, gap_low, gap_high = _gap(keyed, plain)
     return {
-        "checkpoint": few["checkpoint"].iloc[0], "n": len(few), "mean": _mean(few["score"], few),
+        "checkpoint": few["checkpoint"].iloc[0], "n": len(few), "mean": family_mean(few["score"], few),
         "low": low, "high": high, "gap_closed": gap, "gap_low": gap_low, "gap_high": gap_high,
-        "over_sft": _mean(over, few) if over is not None else None, "over_sft_low": over_low,
+        "over_sft": family_mean(over, few) if over is not None else None, "over_sft_low": over_low,
         "over_sft_high": over_high,
-        "regret": _mean(few["regret"], few) if few["regret"].notna().all() else None,
-        **{name: _mean(few[name], few) for name in DIMENSIONS},
+        "regret": family_mean(few["regret"], few) if few["regret"].notna().all() else None,
+        **{name: family_mean(few[name], few) for name in DIMENSIONS},
         "parse_failures": float(few["parse_failures"].sum() / few["laps_called"].sum()),
         "constant_score": bool(len(few) > 2 and few["score"].max() - few["score"].min() < SAME),
         **{name: few[name].iloc[0] for name in ("env_version", "prompt_version", "scenes_version", "made_at")},
     }
 
 
-def _mean(values: object, few: pd.DataFrame) -> float:
+def family_mean(values: object, few: pd.DataFrame) -> float:
     """Mean over families of the mean over their races, each an exactly rounded sum: it can't leave the span of the
     values, as a sum of weights of 1/42 does (42 scores of 1.0 came to 1.0000000000000002)."""
     families = pd.Series(np.asarray(values, float)).groupby(few["family"].to_numpy())
@@ -78,7 +79,7 @@ def _weights(few: pd.DataFrame) -> np.ndarray:
     return 1.0 / (counts * few["family"].nunique())
 
 
-def _interval(values: object, few: pd.DataFrame) -> tuple[float, float]:
+def family_interval(values: object, few: pd.DataFrame) -> tuple[float, float]:
     """95 % bootstrap interval of the weighted mean. Weighing a race by its family's share keeps a mean a mean."""
     return mean_interval(np.asarray(values, float) * _weights(few) * len(few))
 

@@ -1,4 +1,4 @@
-"""Who wins: racing well, and nothing else. The full table is `python -m f1_pipelines.sim.policies.leaderboard`."""
+"""Who wins: racing well, and nothing else. The full table is `f1 policies`."""
 from __future__ import annotations
 
 import inspect
@@ -10,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from f1_pipelines.engineer.evaluation.policy_table import as_text, policy_table
 from f1_pipelines.sim.engine.priors import circuit_prior
 from f1_pipelines.sim.environment.commands import BadCommand, Command, parse
 from f1_pipelines.sim.environment.environment import RaceEnvironment
@@ -27,8 +28,8 @@ from f1_pipelines.sim.policies import (
 )
 from f1_pipelines.sim.policies import as_text as race_text
 from f1_pipelines.sim.policies.belief import Belief
+from f1_pipelines.sim.policies.episodes import all_episodes
 from f1_pipelines.sim.policies.expert import Expert
-from f1_pipelines.sim.policies.leaderboard import all_episodes, as_text, summarised
 from f1_pipelines.sim.policies.plan_diversity import as_text as as_text_of
 from f1_pipelines.sim.policies.plan_diversity import plan_diversity
 from f1_pipelines.sim.policies.registry import NON_ORACLE
@@ -47,13 +48,14 @@ def rows() -> list[dict]:
 
 def test_no_degenerate_policy_comes_near_the_expert(rows):
     """The targets of the design. `f1 policies` has them over 100 seeds a family; these are few."""
-    mean = {(row["policy"], row["family"]): row["score"] for row in summarised(rows)}
+    table = policy_table(rows)
+    mean = table.set_index(["policy", "family"])["score"].to_dict()
     assert all(mean[name, "all"] < 0.45 for name in DEGENERATE)
     assert all(mean[name, "all"] < mean["expert", "all"] - 0.25 for name in ("blind_list", "fixed_stop"))
     assert mean["expert", "all"] >= 0.90
     assert all(mean["expert", family] >= 0.85 for family in FAMILIES)
     assert mean["oracle", "all"] > 0.97
-    assert as_text(summarised(rows)).count("\n") == 2 * len(POLICIES) + 3
+    assert as_text(table).count("\n") == 2 * len(POLICIES) + 3
 
 
 @pytest.mark.parametrize("family", FAMILIES)
