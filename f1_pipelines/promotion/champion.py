@@ -134,7 +134,8 @@ def roll_back(connection: duckdb.DuckDBPyConnection, reason: str, decided_at: da
 
 def usable(connection: duckdb.DuckDBPyConnection, checkpoint: str, folder: Path) -> Checkpoint:
     """The checkpoint, loaded; `CantPromote` where predictions could not use it."""
-    from f1_pipelines.models.checkpoints import CheckpointError, load_checkpoint
+    from f1_pipelines.checkpoints.store import CheckpointError
+    from f1_pipelines.models.checkpoints import load_checkpoint
 
     found = connection.execute("SELECT path FROM ranking.checkpoints WHERE checkpoint = ?", [checkpoint]).fetchall()
     if not found:

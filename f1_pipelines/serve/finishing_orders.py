@@ -191,7 +191,8 @@ def _ranked_now(connection: duckdb.DuckDBPyConnection, weekend: str, model: str,
 @lru_cache(maxsize=4)
 def _loaded(folder: Path) -> object:
     """A trained ranker; its folder is named after what is in it. The first one loads torch, which takes seconds."""
-    from f1_pipelines.models.checkpoints import CheckpointError, load_checkpoint
+    from f1_pipelines.checkpoints.store import CheckpointError
+    from f1_pipelines.models.checkpoints import load_checkpoint
 
     try:
         return load_checkpoint(folder).trained

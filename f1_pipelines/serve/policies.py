@@ -99,7 +99,8 @@ def promoted_engineers() -> dict[str, Promoted]:
 
 @lru_cache(maxsize=LOADED)
 def _loaded(checkpoint: str, folder: Path) -> tuple[Engineer, threading.Lock]:
-    from f1_pipelines.engineer.inference.checkpoints import CheckpointError, load_engineer
+    from f1_pipelines.checkpoints.store import CheckpointError
+    from f1_pipelines.engineer.inference.checkpoints import load_engineer
 
     try:
         return load_engineer(folder), threading.Lock()

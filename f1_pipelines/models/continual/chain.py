@@ -24,12 +24,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from f1_pipelines.checkpoints.store import CheckpointError
 from f1_pipelines.evaluation.baselines import BASELINES
 from f1_pipelines.evaluation.metrics import spearman
 from f1_pipelines.features.history import data_version
 from f1_pipelines.identity.weekends import UnknownWeekend
 from f1_pipelines.identity.weekends import weekend as known_weekend
-from f1_pipelines.models.checkpoints import Checkpoint, CheckpointError, load_checkpoint, save_checkpoint
+from f1_pipelines.models.checkpoints import Checkpoint, load_checkpoint, save_checkpoint
 from f1_pipelines.models.continual.adaptation import adapt, grow_fisher
 from f1_pipelines.models.continual.fisher import load_fisher
 from f1_pipelines.models.continual.settings import PULLED_BACK, UpdateConfig

@@ -19,7 +19,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load
 from torch import Tensor, nn
 
-from f1_pipelines.models.checkpoints import FISHER, Checkpoint, CheckpointError
+from f1_pipelines.checkpoints.store import CheckpointError
+from f1_pipelines.models.checkpoints import FISHER, Checkpoint
 from f1_pipelines.models.trained import TrainedRanker
 from f1_pipelines.models.training import objective, one_thread, training_races
 
