@@ -1,7 +1,7 @@
 """The ranker that keeps learning after every race."""
 import json
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 import duckdb
@@ -54,7 +54,7 @@ class LearnConfig(dg.Config):
 @dg.asset(**RANKING_BY_WEEKEND, kinds={"python", "pytorch"}, deps=[pretrained_ranker, ranking_features, race_results],
           pool="gpu", metadata=described(UPDATES))
 def ewc_ranker(context: dg.AssetExecutionContext, config: LearnConfig, warehouse: Warehouse, checkpoints: Checkpoints,
-               clock: Clock, tracking: Tracking) -> dg.MaterializeResult:
+               clock: Clock, tracking: Tracking) -> dg.MaterializeResult[None]:
     """The pretrained rankers, learning on race by race through this weekend. One row per link of the chain.
 
     Links that are up to date are left alone; an amended result renews those from its race on, and the chain goes on
@@ -118,7 +118,7 @@ def stored_updates(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
         "ORDER BY race_start, u.created_at, kind").df())
 
 
-def _told(updates: pd.DataFrame, ids: list[str], model: str) -> dict[str, object]:
+def _told(updates: pd.DataFrame, ids: list[str], model: str) -> dict[str, Any]:
     """What the UI shows of a chain: its newest link in numbers, the season as a plot, its links as a table."""
     chain = updates[updates["checkpoint"].isin(ids)]
     learnt = chain[chain["kind"] == "ewc"]
@@ -149,7 +149,7 @@ def _forgot(updates: pd.DataFrame, ids: list[str]) -> float:
     return float(chain["old_season_before"].iloc[0] - chain["old_season_after"].iloc[-1]) if len(chain) else 0.0
 
 
-def _curves(made: list["Link"]) -> dict[str, object]:
+def _curves(made: list["Link"]) -> dict[str, Any]:
     """Loss and penalty of the newest update of each model among the links made now."""
     newest = {link.update["model"]: link for link in made if link.history}
     if not newest:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from f1_pipelines.engineer.scenario_sampler import ScenarioSampler
 
-ENGINEER_GROUP = {"group_name": "engineer", "owners": ["team:engineer"], "code_version": "3"}
+ENGINEER_GROUP: dict[str, Any] = {"group_name": "engineer", "owners": ["team:engineer"], "code_version": "3"}
 TURNS, SCENES = "turns.jsonl", "scenes.json"  # what a training reads, in its work folder
 NEAR_TIE_S = 0.3
 _EVERY_WEEKEND = dg.AllPartitionMapping()
@@ -45,7 +45,7 @@ class DatasetConfig(dg.Config):
 @dg.asset(**ENGINEER_GROUP, kinds={"python", "duckdb"}, metadata=described(tables.SFT_TURNS),
           deps=[circuit_fits, dg.AssetDep(ranking_features, partition_mapping=_EVERY_WEEKEND)])
 def sft_dataset(context: dg.AssetExecutionContext, config: DatasetConfig,
-                warehouse: Warehouse) -> dg.MaterializeResult:
+                warehouse: Warehouse) -> dg.MaterializeResult[None]:
     """What the expert calls, lap by lap. One row per turn.
 
     Races are drawn from the training seeds of five families on the fitted circuits, in fields as close as those of the
@@ -95,7 +95,7 @@ class SftConfig(dg.Config):
 @dg.asset(**ENGINEER_GROUP, kinds={"python", "pytorch", "huggingface"}, deps=[sft_dataset], pool="gpu",
           metadata=described(tables.ENGINEERS))
 def sft_engineer(context: dg.AssetExecutionContext, config: SftConfig, warehouse: Warehouse, engineers: Engineers,
-                 compute: Compute, clock: Clock, tracking: Tracking) -> dg.MaterializeResult:
+                 compute: Compute, clock: Clock, tracking: Tracking) -> dg.MaterializeResult[None]:
     """A language model that imitates the expert, and the same model untrained. One row per checkpoint.
 
     trl's SFT trainer, loss on the command alone: first on the expert's races, then on races that the pupil drives and
@@ -136,7 +136,7 @@ class GrpoConfig(dg.Config):
 @dg.asset(**ENGINEER_GROUP, kinds={"python", "pytorch", "huggingface"}, deps=[sft_engineer], pool="gpu",
           metadata=described(tables.ENGINEERS))
 def grpo_engineer(context: dg.AssetExecutionContext, config: GrpoConfig, warehouse: Warehouse, engineers: Engineers,
-                  compute: Compute, clock: Clock, tracking: Tracking) -> dg.MaterializeResult:
+                  compute: Compute, clock: Clock, tracking: Tracking) -> dg.MaterializeResult[None]:
     """The imitator after practice in the simulator. One row per checkpoint.
 
     trl's GRPO trainer; a call is worth the score of the race if the policy itself goes on from it. The step that is

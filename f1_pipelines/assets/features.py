@@ -1,4 +1,6 @@
 """The ranker's features, and what the other ranking assets read of them."""
+from typing import Any
+
 import dagster as dg
 import pandas as pd
 
@@ -15,9 +17,9 @@ from f1_pipelines.tables.race_faults import STARTER_WITHOUT_FEATURES
 from f1_pipelines.warehouse.replace import replace_slices
 
 # The policy stands on unpartitioned assets too: the CLI takes a range of weekends only if every selected asset has it.
-RANKING_GROUP = {"group_name": "ranking", "owners": ["team:ranking"], "code_version": "1",
+RANKING_GROUP: dict[str, Any] = {"group_name": "ranking", "owners": ["team:ranking"], "code_version": "1",
                  "backfill_policy": dg.BackfillPolicy.single_run()}
-RANKING_BY_WEEKEND = {**RANKING_GROUP, "partitions_def": race_weekends}
+RANKING_BY_WEEKEND: dict[str, Any] = {**RANKING_GROUP, "partitions_def": race_weekends}
 
 
 @dg.asset(
@@ -25,7 +27,7 @@ RANKING_BY_WEEKEND = {**RANKING_GROUP, "partitions_def": race_weekends}
     # Form needs every earlier race, whatever its weekend; this weekend's own result is never looked at.
     deps=[practice_results, qualifying_results, dg.AssetDep(race_results, partition_mapping=dg.AllPartitionMapping())],
 )
-def ranking_features(context: dg.AssetExecutionContext, warehouse: Warehouse) -> dg.MaterializeResult:
+def ranking_features(context: dg.AssetExecutionContext, warehouse: Warehouse) -> dg.MaterializeResult[None]:
     """What was known of each driver before lights out. One row per (weekend, driver).
 
     Replaces these weekends' rows, and those of stored later weekends whose form they change; a rerun changes nothing.
@@ -63,7 +65,7 @@ def training_rows(warehouse: Warehouse) -> pd.DataFrame:
         return learning_rows(connection)
 
 
-def not_learnt_from(marked: pd.DataFrame) -> dict[str, object]:
+def not_learnt_from(marked: pd.DataFrame) -> dict[str, Any]:
     """Metadata that names the races left out of training, and why; empty where there are none."""
     lines = [f"{row.weekend}: {row.detail}" for row in marked.itertuples()]
     return {"weekends_not_learnt_from": listing(lines)} if lines else {}

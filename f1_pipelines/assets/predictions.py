@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 @dg.asset(**RANKING_BY_WEEKEND, kinds={"python", "pytorch", "duckdb"},
           deps=[ranking_features, promoted_ranker], metadata=described(tables.PREDICTIONS))
 def race_predictions(context: dg.AssetExecutionContext, warehouse: Warehouse, checkpoints: Checkpoints,
-                     clock: Clock) -> dg.MaterializeResult:
+                     clock: Clock) -> dg.MaterializeResult[None]:
     """The promoted ranker's finishing order and chances. One row per (weekend, driver, checkpoint, stage).
 
     There is one order for each stage that the weekend has reached, by what was known then. Until the race a checkpoint

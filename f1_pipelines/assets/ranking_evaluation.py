@@ -1,4 +1,7 @@
 """How good the ranker is, beside the baselines, and how far its probabilities can be believed."""
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
 import dagster as dg
 import duckdb
 import pandas as pd
@@ -14,6 +17,10 @@ from f1_pipelines.tables import evaluation as tables
 from f1_pipelines.tables.race import CALENDAR
 from f1_pipelines.warehouse.replace import replace_slices
 
+if TYPE_CHECKING:
+    from f1_pipelines.backtest.protocols import KnownFolds
+    from f1_pipelines.backtest.report import ProtocolReport
+
 # Of the champion in rolling_2019_2025, at most; that of points is told, and not met (docs/lab-notes/probabilities.md).
 _MOST_ECE = 0.015
 _EARLY_RACES = 10  # of a season: over fewer a mean is luck
@@ -23,7 +30,7 @@ _FOLLOWED = ("grid", "champion", "champion_ewc", "f1net_reference_ewc")  # in th
 @dg.asset(**RANKING_GROUP, kinds={"python", "pytorch", "duckdb"}, deps=[ranking_features],
           metadata=described(tables.EVALUATION))
 def ranking_evaluation(context: dg.AssetExecutionContext, warehouse: Warehouse, clock: Clock,
-                       checkpoints: Checkpoints) -> dg.MaterializeResult:
+                       checkpoints: Checkpoints) -> dg.MaterializeResult[None]:
     """Every predictor against grid order, forwards in time. One row per (weekend, predictor, protocol, population).
 
     Each race is predicted by models that learnt from earlier ones only. Means with their paired bootstrap intervals are
@@ -39,7 +46,9 @@ def ranking_evaluation(context: dg.AssetExecutionContext, warehouse: Warehouse, 
         calendar = CALENDAR.conform(connection.sql("SELECT * FROM race.calendar").df())
         laps = connection.sql("SELECT weekend, compound FROM race.laps").df()
         results, marked = read_history(connection).results, unlearnable_weekends(connection)
-    kinds, states, folds = kinds_of_race(calendar, laps), {}, {}
+    kinds = kinds_of_race(calendar, laps)
+    states: dict[str, Any] = {}
+    folds: KnownFolds = {}
     for protocol in tables.PROTOCOLS:
         of_protocol = report.rows_of(rows, protocol)
         if of_protocol.empty:
@@ -68,7 +77,7 @@ def _is_stored(connection: duckdb.DuckDBPyConnection, protocol: str, data: str, 
     return found == [(data, settings)]
 
 
-def _replace(connection: duckdb.DuckDBPyConnection, protocol: str, found: object, clock: Clock) -> None:
+def _replace(connection: duckdb.DuckDBPyConnection, protocol: str, found: "ProtocolReport", clock: Clock) -> None:
     """Put the protocol's rows in the place of the stored ones, those of predictors that are no longer judged included.
     """
     for table, frame in zip(tables.EVALUATION_TABLES, (found.races, found.summary, found.calibration, found.slices),
@@ -78,13 +87,13 @@ def _replace(connection: duckdb.DuckDBPyConnection, protocol: str, found: object
         replace_slices(connection, table, frame, accept_fewer_rows=True)
 
 
-def _shown(stored: dict[str, pd.DataFrame], starts: pd.Series) -> dict[str, object]:
+def _shown(stored: dict[str, pd.DataFrame], starts: pd.Series) -> dict[str, Any]:
     """Tables and pictures of what is stored."""
     from f1_pipelines.plots.ranking import draw_reliability, draw_season, png
 
     summary, calibration = stored["evaluation_summary"], stored["calibration"]
     summary = summary[summary["population"] == "starters"]
-    told: dict[str, object] = {}
+    told: dict[str, Any] = {}
     for protocol in tables.PROTOCOLS:
         part = summary[summary["protocol"] == protocol].sort_values("spearman", ascending=False)
         if part.empty:
@@ -100,7 +109,7 @@ def _shown(stored: dict[str, pd.DataFrame], starts: pd.Series) -> dict[str, obje
             f"Mean Spearman against grid order, {protocol}")
         bins = calibration[(calibration["protocol"] == protocol)
                            & calibration["predictor"].isin(["grid_logit", "champion"])]
-        told[f"calibration {protocol}"] = picture(png(lambda figure, bins=bins: draw_reliability(figure, bins)),
+        told[f"calibration {protocol}"] = picture(png(partial(draw_reliability, calibration=bins)),
                                                   f"Predicted against observed, {protocol}")
         if {"champion"} <= set(part["predictor"]):
             ours = part.set_index("predictor").loc["champion"]

@@ -5,7 +5,7 @@ import dagster as dg
 
 from f1_pipelines.assets.jobs import next_prediction, post_race, pre_race
 from f1_pipelines.assets.partitions import race_weekends
-from f1_pipelines.automation.attempts import Attempt
+from f1_pipelines.automation.attempts import Attempt, Outcome
 from f1_pipelines.automation.decide import PHASES, WeekendState, decide
 from f1_pipelines.automation.sensor_cursor import SensorCursor
 from f1_pipelines.identity.weekends import Weekend, add_refreshed, known_weekends
@@ -104,7 +104,7 @@ def attempts_of(instance: dg.DagsterInstance, weekends: list[str]) -> list[Attem
 
 def _as_attempt(record: dg.RunRecord) -> Attempt:
     run = record.dagster_run
-    outcome = "succeeded" if run.is_success else "failed" if run.status in _FAILED else "running"
+    outcome: Outcome = "succeeded" if run.is_success else "failed" if run.status in _FAILED else "running"
     return Attempt(run_id=run.run_id, weekend=run.tags[_PARTITION_TAG], phase=run.job_name,
                    version=run.tags.get(VERSION_TAG), outcome=outcome, asked_at=_asked_at(record))
 

@@ -43,7 +43,7 @@ class ScriptedEvalConfig(dg.Config):
 @dg.asset(**ENGINEER_GROUP, kinds={"python", "duckdb"}, metadata=described(tables.EPISODES),
           deps=[circuit_fits, dg.AssetDep(ranking_features, partition_mapping=_EVERY_WEEKEND)])
 def scripted_races(context: dg.AssetExecutionContext, config: ScriptedEvalConfig, warehouse: Warehouse,
-                   clock: Clock) -> dg.MaterializeResult:
+                   clock: Clock) -> dg.MaterializeResult[None]:
     """Who does not learn, on the held-out races: random to expert, and the oracle. One row per (policy, race)."""
     from f1_pipelines.engineer.evaluation.episodes import SCRIPTED
     from f1_pipelines.engineer.evaluation.episodes import scripted_results as race
@@ -84,7 +84,7 @@ class EngineerEvalConfig(dg.Config):
 @dg.asset(**ENGINEER_GROUP, kinds={"python", "pytorch", "duckdb"}, deps=[scripted_races, sft_engineer, grpo_engineer],
           pool="gpu", metadata=described(tables.LEADERBOARD))
 def strategy_evaluation(context: dg.AssetExecutionContext, config: EngineerEvalConfig, warehouse: Warehouse,
-                        engineers: Engineers, compute: Compute, clock: Clock) -> dg.MaterializeResult:
+                        engineers: Engineers, compute: Compute, clock: Clock) -> dg.MaterializeResult[None]:
     """Every policy on the same held-out races. One row per (policy, variant, family).
 
     Engineers generate in lockstep, greedy, no fallback: each output is kept as it came in `strategy.decisions`. Means

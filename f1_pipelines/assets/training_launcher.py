@@ -3,7 +3,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 import pandas as pd
@@ -29,7 +29,7 @@ TRAINING = "f1_pipelines.engineer.training.job"
 _SHOWN = ("loss", "selection_score", "score", "entropy", "kl_to_sft", "frac_reward_zero_std")  # of the curve, as plots
 
 
-def versions(scenes: "ScenarioSampler") -> dict[str, object]:
+def versions(scenes: "ScenarioSampler") -> dict[str, Any]:
     """Columns that say what a row holds for."""
     from f1_pipelines.sim.environment.prompt import PROMPT_VERSION
     from f1_pipelines.sim.scenarios import ENV_VERSION
@@ -39,7 +39,7 @@ def versions(scenes: "ScenarioSampler") -> dict[str, object]:
 
 def train_and_keep(context: dg.AssetExecutionContext, job: "Job", inputs: Mapping[str, str], scenes: "ScenarioSampler",
                    warehouse: Warehouse, engineers: Engineers, compute: Compute, clock: Clock,
-                   tracking: Tracking) -> dg.MaterializeResult:
+                   tracking: Tracking) -> dg.MaterializeResult[None]:
     """Run a job where `compute` says, store its checkpoints' rows and its curve, and tell.
 
     The caller ends the job once all that it stores is stored. Killed before, the step takes the result from its folder.

@@ -24,7 +24,7 @@ _STAGES = ("untrained", "sft", "grpo", "expert")
 
 @dg.asset(**ENGINEER_GROUP, kinds={"python", "matplotlib"}, deps=[strategy_evaluation],
           metadata=described(tables.DECISIONS))
-def race_story(warehouse: Warehouse, engineers: Engineers) -> dg.MaterializeResult:
+def race_story(warehouse: Warehouse, engineers: Engineers) -> dg.MaterializeResult[None]:
     """One held-out race told twice: before training and after. One row per call, drawn.
 
     The race is the one at the median of what training gained: neither the best nor the worst.
@@ -53,7 +53,7 @@ def race_story(warehouse: Warehouse, engineers: Engineers) -> dg.MaterializeResu
 
 @dg.asset(**ENGINEER_GROUP, kinds={"python", "matplotlib"}, deps=[strategy_evaluation],
           metadata=described(tables.TRAINING_CURVE))
-def training_evidence(warehouse: Warehouse, engineers: Engineers) -> dg.MaterializeResult:
+def training_evidence(warehouse: Warehouse, engineers: Engineers) -> dg.MaterializeResult[None]:
     """Training curves, scores by family, the way from nothing to the expert, the expert everywhere. One row per step.
 
     Drawn from what the newest imitator and all that practised from it logged, and from the leaderboard.

@@ -58,9 +58,9 @@ class Evaluated:
     cars: pd.DataFrame
 
 
-OnRaceEvaluated = tuple[list[dict[str, object]], pd.DataFrame | None]
+RaceEvaluation = tuple[list[dict[str, object]], pd.DataFrame | None]
 # By versions of the rows learnt from and tested, and the predictor's name.
-KnownFolds = dict[tuple[str, str, str], list[OnRaceEvaluated]]
+KnownFolds = dict[tuple[str, str, str], list[RaceEvaluation]]
 
 
 def folds(rows: pd.DataFrame, protocol: str) -> Iterator[tuple[pd.DataFrame, pd.DataFrame]]:
@@ -116,7 +116,7 @@ def evaluate_races(predictors: Sequence[Predictor], features_with_targets: pd.Da
     return Evaluated(pd.DataFrame(races), pd.concat(cars, ignore_index=True) if cars else pd.DataFrame())
 
 
-def _judge_race(predictor: Predictor, race: pd.DataFrame, seen: pd.DataFrame) -> OnRaceEvaluated:
+def _judge_race(predictor: Predictor, race: pd.DataFrame, seen: pd.DataFrame) -> RaceEvaluation:
     """One race, whatever the protocol: a row for each population, and the chances of its cars if there are any."""
     order, scores, told, believed = race["official_order"], np.asarray(predictor.scores(seen)), None, {}
     said = {**race[["weekend", "season", "race_start"]].iloc[0], "predictor": predictor.name}

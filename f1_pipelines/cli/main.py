@@ -50,7 +50,7 @@ def query(sql: str | None, file: Path | None, form: str) -> None:
     if (sql is None) == (file is None):
         raise click.UsageError('wanted either an SQL text or --file, for example f1 query "SELECT 1"')
     with WarehouseFile(settings().f1_warehouse).read() as connection:
-        answer = connection.sql(_text_of(file) if file else sql)
+        answer = connection.sql(_text_of(file) if file else str(sql))
         _print_rows(answer.df() if answer else None, form)
 
 

@@ -13,19 +13,20 @@ class NotEnoughMemory(RuntimeError):
     """A model does not fit. One sentence: what is free, what is wanted, what to do."""
 
 
-class Compute(dg.ConfigurableResource):
+class Compute(dg.ConfigurableResource[None]):
     """The device that training uses. Nothing touches torch or CUDA before a step asks."""
 
-    device: str = Field("auto", pattern=r"^(auto|cpu|cuda(:\d+)?)$",
+    device: str = Field(default="auto", pattern=r"^(auto|cpu|cuda(:\d+)?)$",
                         description="cpu, cuda, cuda:1, or auto: CUDA where there is one, else the CPU.")
-    precision: str = Field("auto", pattern=r"^(auto|float32|bfloat16)$",
+    precision: str = Field(default="auto", pattern=r"^(auto|float32|bfloat16)$",
                            description="In which language models compute while they train, weights staying float32; "
                                        "and in which they are examined. auto is bfloat16 on CUDA where the profile "
                                        "asks for it.")
-    launcher: str = Field("in_process", pattern=rf"^({LAUNCHERS})$",
+    launcher: str = Field(default="in_process", pattern=rf"^({LAUNCHERS})$",
                           description="How language models train: in this process, in one of their own (Dagster "
                                       "Pipes), or in those that accelerate starts.")
-    processes: int = Field(0, ge=0, description="That train together under launcher accelerate, each on a GPU of its "
+    processes: int = Field(default=0, ge=0,
+                           description="That train together under launcher accelerate, each on a GPU of its "
                                                 "own; 0 is one for each GPU. On the CPU 0 is one.")
 
     def resolve(self) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from f1_pipelines.settings import PROJECT_ROOT
 from f1_pipelines.tracking.registry import register
@@ -44,7 +44,7 @@ class TrackedRun:
         def write(to: Opened) -> None:
             from mlflow.entities import Param
 
-            to.client.log_batch(self.id, params=[Param(name, str(value)[:_LONGEST_VALUE])
+            to.client.log_batch(str(self.id), params=[Param(name, str(value)[:_LONGEST_VALUE])
                                                  for name, value in values.items()])
 
         self.say(write)
@@ -60,7 +60,7 @@ class TrackedRun:
     def artifact(self, path: Path, into: str | None = None) -> None:
         """A file, or all files of a folder."""
         self.say(lambda to: (to.client.log_artifacts if path.is_dir() else to.client.log_artifact)(
-            self.id, str(path), into))
+            str(self.id), str(path), into))
 
     def checkpoint(self, checkpoint: str, folder: Path) -> None:
         """What came of it, as a version of the registered model."""
@@ -83,7 +83,7 @@ class TrackedRun:
 
     def end(self, status: Status) -> None:
         """Say how the work went."""
-        self.say(lambda to: to.client.set_terminated(self.id, status))
+        self.say(lambda to: to.client.set_terminated(str(self.id), status))
 
     def _points(self, points: Sequence[tuple[str, float, int]]) -> None:
         """Name, value and step of each; in batches, since each call to a SQLite file is a commit."""
@@ -93,11 +93,11 @@ class TrackedRun:
             now_ms = int(time.time() * 1000)
             told = [Metric(name, float(value), now_ms, step) for name, value, step in points]
             for first in range(0, len(told), _MOST_POINTS):
-                to.client.log_batch(self.id, metrics=told[first:first + _MOST_POINTS])
+                to.client.log_batch(str(self.id), metrics=told[first:first + _MOST_POINTS])
 
         self.say(write)
 
-    def say(self, what: Callable[[Opened], object]) -> object:
+    def say(self, what: Callable[[Opened], Any]) -> Any:
         """Do something with the store that this run is tracked in."""
         return self._line.say(what) if self.id else None
 

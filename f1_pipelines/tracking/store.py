@@ -115,7 +115,8 @@ class Line:
 
     def say(self, what: Callable[[Opened], Any]) -> Any:
         """Do something with the store: what it gave, None where it could not be done."""
-        return self.attempt(lambda: what(self.opened)) if self.opened else None
+        opened = self.opened
+        return self.attempt(lambda: what(opened)) if opened else None
 
     def attempt(self, what: Callable[[], Any]) -> Any:
         """Do something that may find the store away."""
