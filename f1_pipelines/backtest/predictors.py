@@ -50,7 +50,7 @@ class TrainedPredictor:
         trained, [stage] = self.ranker_for(race), race["stage"].unique()
         if trained.places is None or stage not in trained.places.weights:
             trained = self.trained = with_position_model(trained, self._rows, [stage])
-        return draw(trained.places, race, trained.scores(race), self.name)
+        return draw(trained.position_model(), race, trained.scores(race), self.name)
 
     def ranker_for(self, race: pd.DataFrame) -> TrainedRanker:
         """What scores this race."""
@@ -76,6 +76,8 @@ class GridLogit:
 
     def drawn(self, race: pd.DataFrame) -> np.ndarray:
         """Places of many races, (DRAWS, N)."""
+        if self._places is None:
+            raise RuntimeError(f"{self.name} has learnt nothing yet: call fit first")
         return draw(self._places, race.assign(stage="grid"), np.zeros(len(race)), self.name)
 
 

@@ -25,9 +25,12 @@ SEASONS_TESTED_BY_WEEKEND = {"prequential_2026": (2026,)}
 class Predictor(Protocol):
     """Anything that ranks a field: a model, or a rule that learns nothing."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """As in `ranking.evaluation.predictor`."""
+        ...
 
-    def fit(self, train: pd.DataFrame) -> None:
+    def fit(self, train_rows: pd.DataFrame) -> None:
         """Learn from races: starters' feature rows with `official_order` (1 = winner) and `classified`."""
         ...
 
@@ -104,11 +107,11 @@ def evaluate_races(predictors: Sequence[Predictor], features_with_targets: pd.Da
                   for _, race in test.groupby("weekend", sort=False)]
         fold = None if known is None else (data_version(train), data_version(test))
         for predictor in predictors:
-            done = known.get((*fold, predictor.name)) if fold else None
+            done = known.get((*fold, predictor.name)) if known is not None and fold else None
             if done is None:
                 predictor.fit(train)
                 done = [_judge_race(predictor, race, seen) for race, seen in tested]
-            if fold:
+            if known is not None and fold:
                 known[*fold, predictor.name] = done
             for judged, told in done:
                 races += [{**row, "protocol": protocol} for row in judged]

@@ -47,7 +47,7 @@ def default_predictors(protocol: str, results: pd.DataFrame, checkpoints: Path |
         checkpoints: Folder with pretrainings that need not be repeated.
     """
     from f1_pipelines.backtest.continual_predictors import ContinualPredictor, PretrainedPredictor
-    from f1_pipelines.backtest.predictors import GridLogit, champion, f1net_reference
+    from f1_pipelines.backtest.predictors import GridLogit, TrainedPredictor, champion, f1net_reference
     from f1_pipelines.backtest.pretraining_cache import PretrainingCache
     from f1_pipelines.forecast.monte_carlo_rows import SimulatedRaces, evaluated_races
     from f1_pipelines.models.config import F1NET
@@ -55,8 +55,10 @@ def default_predictors(protocol: str, results: pd.DataFrame, checkpoints: Path |
 
     if protocol in SEASONS_TESTED_BY_WEEKEND:
         stored = PretrainingCache(checkpoints) if checkpoints else None
-        ours, reference = ContinualPredictor(DEFAULT, stored=stored), ContinualPredictor(DEFAULT, F1NET, stored=stored)
-        models = [PretrainedPredictor(reference), reference, PretrainedPredictor(ours), ours]
+        learning = ContinualPredictor(DEFAULT, stored=stored)
+        ours: TrainedPredictor | ContinualPredictor = learning
+        reference = ContinualPredictor(DEFAULT, F1NET, stored=stored)
+        models: list[Predictor] = [PretrainedPredictor(reference), reference, PretrainedPredictor(learning), learning]
     else:
         ours = champion()
         models = [f1net_reference(), ours]

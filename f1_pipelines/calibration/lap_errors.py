@@ -8,6 +8,7 @@ prior from earlier seasons; `race_alone` has not.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -81,7 +82,7 @@ def _linear(known: pd.DataFrame, asked: pd.DataFrame) -> np.ndarray:
     return centre + level + regressors(asked) @ fit.coef[k:]
 
 
-def _later_race(laps: pd.DataFrame, half: float, prior: Prior) -> Iterator[tuple]:
+def _later_race(laps: pd.DataFrame, half: float, prior: Prior) -> Iterator[tuple[Any, ...]]:
     """The race from its prior alone, level known or from ten laps; beside the same without a trend and without all."""
     time = laps["lap_time_s"]
     rest = {"": time - design(laps, half) @ prior.mean, "_driver_median": time,

@@ -80,7 +80,10 @@ class SeasonView:
         rule = self.evidence.pass_rule
         if not rule.era:
             return {}
-        coef, se = rule.of_season(self.season) or rule.of_season(max(low for low, _ in rule.era))
+        fitted = rule.of_season(self.season) or rule.of_season(max(low for low, _ in rule.era))
+        if fitted is None:
+            return {}
+        coef, se = fitted
         found = {"pass_intercept": (float(coef[0]), float(se[0])), "pass_per_advantage": (float(coef[1]), float(se[1])),
                  "pass_per_gap": (-float(coef[2]), float(se[2]))}  # the engine counts the gap against
         return {**found, "pass_circuit": rule.circuit[circuit]} if circuit in rule.circuit else found

@@ -6,7 +6,7 @@ authors and short trials, and say so in their model cards.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 Weights = Literal["fresh", "package", "hub"]
 
@@ -99,8 +99,10 @@ class Profile:
     grpo: GrpoSettings = field(default_factory=GrpoSettings)
 
 
-_HUB_SFT = {"epochs": 1.0, "rounds": 0, "muon_lr": None, "batch": 8, "accumulate": 4, "lr": 2e-4, "warmup_steps": 20}
-_HUB_GRPO = {"steps": 200, "states": 8, "looks": 2, "lr": 1e-5, "temperature": 0.9, "beta": 0.005, "batch": 8}
+_HUB_SFT: dict[str, Any] = {"epochs": 1.0, "rounds": 0, "muon_lr": None, "batch": 8, "accumulate": 4, "lr": 2e-4,
+                            "warmup_steps": 20}
+_HUB_GRPO: dict[str, Any] = {"steps": 200, "states": 8, "looks": 2, "lr": 1e-5, "temperature": 0.9, "beta": 0.005,
+                             "batch": 8}
 PROFILES = {profile.name: profile for profile in (
     Profile("tiny", "fresh", architecture=Architecture(), system=False, max_new_tokens=24, min_free_gib=4.0),
     # Two turns at a time take 6 GiB, eight 17 and are no quicker on a CPU.

@@ -10,6 +10,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -95,7 +96,7 @@ def _unfamiliar(family: str, seed: int, count: int) -> tuple[tuple[int, ...], st
     return tuple(numbers), "".join(syllables)
 
 
-def _tuples(values: Mapping[str, object]) -> dict[str, object]:
+def _tuples(values: Mapping[str, Any]) -> dict[str, Any]:
     """JSON knows lists only."""
     return {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
 

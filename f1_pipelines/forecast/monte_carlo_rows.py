@@ -4,7 +4,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import pandas as pd
@@ -61,8 +61,9 @@ def simulated_again(features: pd.DataFrame, trained: TrainedRanker, stored: pd.D
     """
     first = stored.iloc[0]
     inputs = json.loads(first["inputs"])
-    circuit = CircuitParameters(**{name: tuple(value) if isinstance(value, list) else value
-                                   for name, value in inputs["circuit"].items()}) if inputs["circuit"] else None
+    fields: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value
+                              for name, value in (inputs["circuit"] or {}).items()}
+    circuit = CircuitParameters(**fields) if fields else None
     return simulated_rows(features, trained, first["checkpoint"], FieldPace(inputs["pct_per_score"]),
                           {circuit.circuit: circuit} if circuit else {}, int(first["races"]), first["made_at"])
 
@@ -88,7 +89,10 @@ def evaluated_races() -> int:
 class HasRanker(Protocol):
     """A predictor with a trained ranker behind it."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """As in `ranking.evaluation.predictor`."""
+        ...
 
     def fit(self, train_rows: pd.DataFrame) -> None:
         """Learn from races."""
@@ -143,6 +147,8 @@ class SimulatedRaces:
     def _pace_of(self, trained: TrainedRanker) -> FieldPace:
         """What a score of this ranker is worth; learnt once while it stays."""
         if self._pace is None or self._pace[0] is not trained.model:
+            if self._rows is None:
+                raise RuntimeError(f"{self.name} has learnt nothing yet: call fit first")
             taught = self._rows[self._rows["season"].isin(trained.seasons)]
             self._pace = trained.model, learn_pace(taught, trained.scores(taught), self.results)
         return self._pace[1]

@@ -74,7 +74,7 @@ def _chances(entered: pd.DataFrame, scores: pd.Series, trained: TrainedRanker, c
     """Chances of each car, on the index of `entered`."""
     told = []
     for weekend, race in entered.groupby("weekend"):
-        drawn = trained.places.drawn(race, scores[race.index].to_numpy("float64"),
+        drawn = trained.position_model().drawn(race, scores[race.index].to_numpy("float64"),
                                      rng_for(str(weekend), race["stage"].iloc[0], checkpoint))
         told.append(position_probabilities(drawn, race["constructor"]))
     return pd.concat(told) if told else pd.DataFrame(columns=list(PROBABILITIES))
@@ -113,7 +113,8 @@ def pretrained_checkpoint(connection: duckdb.DuckDBPyConnection, model: str, fol
     if not found:
         raise NothingToPredict(f"no {model} is pretrained yet, so there is nothing to learn on from; materialize "
                                "pretrained_ranker")
-    return _where(*found[0], folder)
+    ((checkpoint, path),) = found
+    return _where(checkpoint, path, folder)
 
 
 def _where(checkpoint: str, path: str, folder: Path) -> Path:

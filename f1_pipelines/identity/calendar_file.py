@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import date, datetime
 from pathlib import Path
+from typing import cast
 
 from f1_pipelines.identity.weekend import SESSION_KIND, InvalidCalendar, Weekend
 
@@ -49,7 +50,7 @@ def _read(path: Path) -> list[Weekend]:
 def _weekend(row: Mapping[str, str]) -> Weekend:
     season, _, slug = row["weekend"].strip().partition("-")
     made = Weekend(
-        key=row["weekend"].strip(), season=_whole(row, "season"), slug=slug,
+        key=row["weekend"].strip(), season=cast("int", _whole(row, "season")), slug=slug,
         round=_whole(row, "round", optional=True), event_name=row["event_name"].strip(), circuit=row["circuit"].strip(),
         layout=row["layout"].strip(), format=row["format"].strip(), planned=row["planned"].strip(),
         race_laps=_whole(row, "race_laps", optional=True),

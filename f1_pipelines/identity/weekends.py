@@ -53,7 +53,9 @@ def known_weekends(extra: Path | None = None) -> tuple[Weekend, ...]:
         stat = extra.stat() if extra else None
     except FileNotFoundError:
         stat = None
-    return _merged(None, 0, 0) if stat is None else _merged(extra.resolve(), stat.st_mtime_ns, stat.st_size)
+    if extra is None or stat is None:
+        return _merged(None, 0, 0)
+    return _merged(extra.resolve(), stat.st_mtime_ns, stat.st_size)
 
 
 def weekend(key: str, extra: Path | None = None) -> Weekend:

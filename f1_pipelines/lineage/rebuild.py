@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pandas as pd
@@ -79,8 +80,9 @@ def _pretrain(connection: duckdb.DuckDBPyConnection, checkpoint: str, folder: Pa
         raise Untraceable(f"{checkpoint} is unknown as a pretrained checkpoint, or older than the record of settings; "
                           "materialize pretrained_ranker again")
     ((settings, feature_version, data_version),) = found
-    config = TrainConfig(**{name: tuple(value) if isinstance(value, list) else value
-                            for name, value in json.loads(settings).items()})
+    fields: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value
+                              for name, value in json.loads(settings).items()}
+    config = TrainConfig(**fields)
     if config.device != "cpu":
         raise Untraceable(f"{checkpoint} was trained on {config.device}: only what the CPU made can be made again bit "
                           "by bit")

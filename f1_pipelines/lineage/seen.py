@@ -58,7 +58,7 @@ def remember_predictions(connection: duckdb.DuckDBPyConnection, rows: pd.DataFra
     slices = predictions[["weekend", "stage", "checkpoint"]].drop_duplicates()
     if slices.empty:
         return
-    ids = [prediction_id(*one, predictor) for one in slices.itertuples(index=False)]
+    ids = [prediction_id(row.weekend, row.stage, row.checkpoint, predictor) for row in slices.itertuples()]
     seen = rows[rows["weekend"].isin(slices["weekend"])]
     versions = {weekend: data_version(known) for weekend, known in seen.groupby("weekend")}
     _keep(connection, seen, versions, slices.assign(

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from safetensors import SafetensorError
@@ -66,7 +66,7 @@ def save_checkpoint(
     files = {WEIGHTS: _packed(_weights(trained))} | ({} if fisher is None else {FISHER: _packed(fisher)})
     meta: dict[str, Any] = {
         "kind": kind, "model": trained.config.model, "parent": parent,
-        "config": asdict(trained.config), "sizes": asdict(trained.model.config),
+        "config": asdict(trained.config), "sizes": asdict(cast("F1Net | Ranker", trained.model).config),
         "features": list(trained.config.features), "feature_version": feature_version,
         "drivers": list(trained.drivers.names), "constructors": list(trained.constructors.names),
         "standardisation": _standardisation(trained), "seasons": list(trained.seasons),
@@ -136,21 +136,24 @@ def load_checkpoint(path: Path, feature_version: str = FEATURE_VERSION) -> Check
 
 
 def _rebuild(meta: dict[str, Any], weights: bytes) -> TrainedRanker:
+    config: dict[str, Any]
+    sizes: dict[str, Any]
     config, sizes = ({name: tuple(value) if isinstance(value, list) else value for name, value in part.items()}
                      for part in (meta["config"], meta["sizes"]))
     with torch.random.fork_rng(devices=[]):  # first weights are drawn and thrown away
-        model = F1Net(F1NetConfig(**sizes)) if meta["model"] == "f1net_reference" else Ranker(RankerConfig(**sizes))
+        model: F1Net | Ranker = (
+            F1Net(F1NetConfig(**sizes)) if meta["model"] == "f1net_reference" else Ranker(RankerConfig(**sizes)))
     tensors = load(weights)
     if not all(bool(tensor.isfinite().all()) for tensor in tensors.values()):
         raise CheckpointError("weights that are not finite can't score; train again")
     model.load_state_dict({name: tensor for name, tensor in tensors.items() if not name.startswith((_PLACES, _STOPS))})
     places = None
     if "places_inputs" in meta:
-        weights, stops = ({name.removeprefix(prefix): tensor.numpy() for name, tensor in tensors.items()
+        heads, stops = ({name.removeprefix(prefix): tensor.numpy() for name, tensor in tensors.items()
                            if name.startswith(prefix)} for prefix in (_PLACES, _STOPS))
-        if weights.keys() != stops.keys():  # until 2026-11-30
+        if heads.keys() != stops.keys():  # until 2026-11-30
             raise ValueError("its probabilities do not know how often cars stop")
-        places = PositionModel(tuple(meta["places_inputs"]), weights, stops)
+        places = PositionModel(tuple(meta["places_inputs"]), heads, stops)
     return TrainedRanker(
         model.eval(), TrainConfig(**config), Vocabulary(tuple(meta["drivers"])),
         Vocabulary(tuple(meta["constructors"])), tuple(meta["seasons"]), meta["trained_from"],

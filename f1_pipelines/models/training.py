@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
+from typing import Any, cast
 
 import pandas as pd
 import torch
@@ -101,7 +102,7 @@ def epochs(
         for step in _steps(batch, per_step, generator):
             loss = objective(model, step, config, generator)
             if config.weight_decay:
-                loss = loss + config.weight_decay * model.penalty() / len(batch)
+                loss = loss + config.weight_decay * cast("Any", model).penalty() / len(batch)
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()

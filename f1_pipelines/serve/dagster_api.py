@@ -109,7 +109,7 @@ class DagsterApi:
         """When each asset was last made, by group and name."""
         found = []
         for node in self._ask(_FRESHNESS)["assetNodes"]:
-            last = next(iter(node["assetMaterializations"]), {"timestamp": 0, "partition": None})
+            last: dict[str, Any] = next(iter(node["assetMaterializations"]), {"timestamp": 0, "partition": None})
             found.append(Materialized(node["assetKey"]["path"][-1], node["groupName"] or "",
                                       _instant(float(last["timestamp"]) / 1000), last["partition"]))
         return sorted(found, key=lambda made: (made.group, made.asset))
@@ -120,7 +120,8 @@ class DagsterApi:
 
     def _ask(self, query: str, **variables: object) -> dict[str, Any]:
         try:
-            reply = requests.post(f"{self.url}/graphql", json={"query": query, "variables": variables},
+            body: dict[str, Any] = {"query": query, "variables": variables}
+            reply = requests.post(f"{self.url}/graphql", json=body,
                                   timeout=_ANSWERS_WITHIN_S)
             reply.raise_for_status()
             told = reply.json()
@@ -146,7 +147,8 @@ def _as_run(run: dict[str, Any]) -> Run:
     span = [tags.get(f"dagster/asset_partition_range_{end}") for end in ("start", "end")]
     weekend = tags.get("dagster/partition") or (f"{span[0]}...{span[1]}" if all(span) else None)
     return Run(run["id"], run["jobName"], run["status"], weekend,
-               tuple(key["path"][-1] for key in run["assetSelection"] or ()), _instant(run["creationTime"]),
+               tuple(key["path"][-1] for key in run["assetSelection"] or ()),
+               datetime.fromtimestamp(run["creationTime"], UTC),
                _instant(run["startTime"]), _instant(run["endTime"]))
 
 

@@ -13,8 +13,8 @@ FAULT = "the server failed at this; its log says why."
 
 def answer_errors(app: FastAPI) -> None:
     """Let the application answer errors this way."""
-    app.add_exception_handler(RequestValidationError, _not_understood)
-    app.add_exception_handler(HTTPException, _refused)
+    app.exception_handler(RequestValidationError)(_not_understood)
+    app.exception_handler(HTTPException)(_refused)
 
 
 def fault(problem: Exception) -> JSONResponse:

@@ -45,7 +45,7 @@ class RaceRequest(BaseModel):
 class ResetRequest(RaceRequest):
     """Which race an agent wants; without a seed one of the split is drawn, of `train` if none is named."""
 
-    seed: int | None = Field(None, ge=0, le=MAX_SEED)
+    seed: int | None = Field(None, ge=0, le=MAX_SEED)  # type: ignore[assignment]  # None: drawn from the split
     split: Name | None = Field(None, description="Checked: the seed must belong to it.")
     text: bool = Field(True, description="Whether observations are told as text as well.")
 

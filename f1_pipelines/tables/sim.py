@@ -13,7 +13,7 @@ IDENTITY = ("circuit", "season", "provenance")  # fields of CircuitParameters th
 
 def parameter_columns() -> dict[str, tuple[str, int | None, str]]:
     """Column -> (field of `CircuitParameters`, index in its tuple or None, comment with the unit)."""
-    found = {}
+    found: dict[str, tuple[str, int | None, str]] = {}
     for f in fields(CircuitParameters):
         if f.name in IDENTITY:
             continue

@@ -160,7 +160,7 @@ def _odd_command(seen: Observation, decision: Decision, other: Random, rng: np.r
         return STAY
     if kind < 0.8 and weighed:
         return parse(weighed[rng.integers(len(weighed))])
-    command = other.decide(seen).command
+    command = parse(str(other.decide(seen).command))
     return STAY if command.verb == "DONE" else command
 
 

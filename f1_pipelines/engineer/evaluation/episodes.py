@@ -184,7 +184,8 @@ def _result(scenario: Scenario, sitting: RaceCalls, best: Sequence[Command] | No
     info = race.info
     whole = {**whose, "split": scenario.split, "circuit": scenario.circuit.circuit, "checkpoint": sitting.checkpoint}
     episode = {
-        **whole, **race.environment.score.as_dict(), "finish_position": info["position"] if info["finished"] else None,
+        **whole, **race.environment.final_score.as_dict(),
+        "finish_position": info["position"] if info["finished"] else None,
         "best_position": info["best_position"], "regret": regret.total if regret else None,
         "regret_s": info["regret_s"], "laps_called": len(decisions), "parse_failures": info["illegal"], "fallbacks": 0}
     told = {**whole, **asdict(postmortem(race, regret))} if regret else None

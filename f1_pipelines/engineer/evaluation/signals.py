@@ -27,8 +27,8 @@ def signal_of(race: Rollout, regret: Regret, loss: Loss, kind: str) -> str:
     lap = loss.first
     seen = race.seen[lap - 1]
     if kind == "missed_safety_car":
-        closed, _ = due_stop(race, regret, loss)
-        return _closed(race, closed)
+        due = due_stop(race, regret, loss)
+        return _closed(race, due[0] if due else lap)
     if kind == "rule_broken":
         return f'The briefing said "Two dry compounds required"; lap {lap} showed that only {seen.used[0]} was used.'
     if kind == "wrong_compound":
@@ -47,7 +47,7 @@ def signal_of(race: Rollout, regret: Regret, loss: Loss, kind: str) -> str:
         water = "wet" if said.wetness > 0 else "dry"
         return f"{race.outputs[said.lap - 1][:60]} was said in lap {said.lap}, which showed {said.status}, {water}."
     if kind == "parse_failure":
-        return f"The environment answered: {race.errors[lap - 1].split('. Valid')[0]}"
+        return f"The environment answered: {str(race.errors[lap - 1]).split('. Valid')[0]}"
     if kind == "handed_over":
         return f"{seen.laps - lap} laps were still to go."
     if kind == "bad_luck":

@@ -15,7 +15,7 @@ import ctypes
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
     import torch
@@ -36,14 +36,15 @@ def place_model(model: PreTrainedModel, device: str) -> PreTrainedModel:
         AttentionMaskInterface.register(ATTENTION, eager_mask)
         model.set_attn_implementation(ATTENTION)
         _keep_freed_memory()
-    return model.to(device)
+    return cast("PreTrainedModel", cast("Any", model).to(device))
 
 
 def _keep_freed_memory() -> None:
     """Where the C library is glibc; others have no such setting, or need none."""
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
-    for setting in (_TRIM_ABOVE, _MAP_ABOVE) if mallopt else ():
-        mallopt(*setting)
+    if mallopt is not None:
+        for setting in (_TRIM_ABOVE, _MAP_ABOVE):
+            mallopt(*setting)
 
 
 @contextmanager
@@ -54,7 +55,7 @@ def use_fast_matmul(on: bool = True) -> Iterator[None]:
     """
     import torch
 
-    told = torch.backends.mkldnn.matmul
+    told = cast("Any", torch.backends.mkldnn).matmul
     before = told.fp32_precision
     told.fp32_precision = "bf16" if on and _exact_in_onednn() else "ieee"
     try:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from f1_pipelines.engineer.inference.cpu import use_fast_matmul
 from f1_pipelines.sim.environment.prompt import opening_of
@@ -187,7 +187,8 @@ class PrefixCache:
         prompts = [self._rendering.prompt_ids(text) for text in texts]
         with torch.inference_mode():
             found = prefill(self._model, prompts, [known] * len(prompts), self._rendering.tokenizer.pad_token_id)
-            made = torch.stack([one for layer in found.memory.layers for one in (layer.keys, layer.values)], dim=2)
+            layers: list[Any] = found.memory.layers
+            made = torch.stack([one for layer in layers for one in (layer.keys, layer.values)], dim=2)
             for text, ids, row, seen in zip(texts, prompts, made, found.seen.bool(), strict=True):
                 self._kept[text] = CachedPrefix(ids, row[:, :, seen].permute(2, 1, 0, 3).contiguous())
 

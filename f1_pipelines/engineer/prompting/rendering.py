@@ -45,9 +45,9 @@ class Rendering:
     @cached_property
     def _frame(self) -> tuple[str, str]:
         """What the chat template puts before an observation and after it; a blocking check holds every turn to it."""
-        before, after = self.tokenizer.apply_chat_template(
+        before, after = str(self.tokenizer.apply_chat_template(
             self.messages(_OBSERVATION), tokenize=False, add_generation_prompt=True,
-            enable_thinking=False).split(_OBSERVATION)
+            enable_thinking=False)).split(_OBSERVATION)
         return before, after
 
     def prompt_ids(self, observation: str) -> list[int]:
@@ -68,4 +68,4 @@ class Rendering:
         ids = list(ids)
         if self.tokenizer.eos_token_id in ids:
             ids = ids[:ids.index(self.tokenizer.eos_token_id)]
-        return self.tokenizer.decode(ids, skip_special_tokens=True)
+        return str(self.tokenizer.decode(ids, skip_special_tokens=True))

@@ -33,8 +33,8 @@ class MetricsCallback(TrainerCallback):
         self._started, self._first, self._read = time.monotonic(), state.global_step, state.num_input_tokens_seen
         for logs in state.log_history:
             numbers = _metrics_of(logs)
-            self._curve.add(logs["step"], numbers)
-            self._listener.numbers(logs["step"], numbers)
+            self._curve.add(int(logs["step"]), numbers)
+            self._listener.numbers(int(logs["step"]), numbers)
 
     def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
         """Leave out the checkpoint of the last step: what is over is kept otherwise (`resuming`)."""

@@ -8,7 +8,7 @@ processes, too.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -37,7 +37,7 @@ class CompletionTrainer(SFTTrainer):
         else:  # counted over all processes, over which torch then takes the mean
             loss = total * self.accelerator.num_processes / num_items_in_batch
         with torch.no_grad():
-            mode = "train" if self.model.training else "eval"
+            mode = "train" if cast("Any", self.model).training else "eval"
             told = logits.log_softmax(dim=-1)[mask]
             right = (logits.argmax(dim=-1) == labels)[mask]
             entropy, n_right, n_tokens = self.accelerator.reduce(torch.stack(

@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -116,7 +116,7 @@ def train_grpo(model: PreTrainedModel, rendering: Rendering, scenes: ScenarioSam
         warnings.filterwarnings("ignore", category=FutureWarning)
         warnings.filterwarnings("ignore", message=".*rollout_func.*")
         trainer = GRPOTrainer(
-            model=model, reward_funcs=[_advantage], args=config, processing_class=rendering.tokenizer,
+            model=model, reward_funcs=[cast("Any", _advantage)], args=config, processing_class=rendering.tokenizer,
             train_dataset=Dataset.from_list([{"prompt": f"step {k}"} for k in range(told.steps)]),
             rollout_func=practice, callbacks=[MetricsCallback(curve, listener, every=5), Examine()])
         trainer.remove_callback(PrinterCallback)
@@ -181,7 +181,7 @@ class _Probes:
         engineer = Engineer(model, self._rendering, 40)
         moments = decision_states([self._scenes.scenario(*key) for key in keys], engineer.commands)
         self._prompts = [race[len(race) // 2].seen.text for race in moments]
-        with model.disable_adapter() if hasattr(model, "disable_adapter") else nullcontext():
+        with cast("Any", model).disable_adapter() if hasattr(model, "disable_adapter") else nullcontext():
             self._before = self._log_probabilities(model)
 
     def drift(self, model: PreTrainedModel) -> float:

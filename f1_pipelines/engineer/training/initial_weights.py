@@ -6,7 +6,7 @@ import os
 import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from f1_pipelines.engineer.inference.engineer import Engineer
 from f1_pipelines.engineer.profiles import Profile
@@ -39,6 +39,8 @@ def initial_model(profile: Profile, texts: Iterable[str], seed: int, cache: Path
         MissingWeights: What is missing, and what to do.
     """
     if profile.weights == "fresh":
+        if profile.architecture is None:
+            raise MissingWeights(f"profile {profile.name} has fresh weights and no architecture; give it one")
         tokenizer = train_tokenizer(texts, profile.architecture)
         return fresh_model(tokenizer, profile.architecture, seed), Rendering(tokenizer, profile.system)
     folder = _converted(profile, cache) if profile.weights == "package" else local or profile.source
@@ -63,8 +65,8 @@ def with_adapter(model: PreTrainedModel, profile: Profile, seed: int) -> PreTrai
     with warnings.catch_warnings():
         # 2026-11: peft 0.21 asks transformers 5.24 for an option by its old name.
         warnings.filterwarnings("ignore", "`is_gradient_checkpointing` is deprecated", FutureWarning)
-        return get_peft_model(model, LoraConfig(
-            r=profile.lora.rank, lora_alpha=profile.lora.alpha, target_modules="all-linear", task_type="CAUSAL_LM"))
+        return cast("PreTrainedModel", get_peft_model(model, LoraConfig(
+            r=profile.lora.rank, lora_alpha=profile.lora.alpha, target_modules="all-linear", task_type="CAUSAL_LM")))
 
 
 def merge_adapter(model: PreTrainedModel, profile: Profile, rendering: Rendering,
@@ -79,7 +81,7 @@ def merge_adapter(model: PreTrainedModel, profile: Profile, rendering: Rendering
     engineer = Engineer(model, rendering, profile.max_new_tokens, profile.generation_batch)
     asked = list(dict.fromkeys(prompts))[:: max(len(prompts) // COMPARED, 1)][:COMPARED]
     before = engineer.commands(asked)
-    whole = model.merge_and_unload()
+    whole = cast("Any", model).merge_and_unload()
     after = Engineer(whole, rendering, profile.max_new_tokens, profile.generation_batch).commands(asked)
     differ = [(text, a, b) for text, a, b in zip(asked, before, after, strict=True) if a != b]
     if differ:
@@ -128,7 +130,7 @@ def _converted(profile: Profile, cache: Path) -> Path:
     tokenizer = AutoTokenizer.from_pretrained(files[0].parent, gguf_file=files[0].name)
     model = AutoModelForCausalLM.from_pretrained(files[0].parent, gguf_file=files[0].name, dtype="float32")
     # Weights that came from a GGUF file count as quantized, and those are not saved.
-    model.hf_quantizer = None
+    cast("Any", model).hf_quantizer = None
     del model.config.quantization_config
     growing = cache / f".{profile.name}"
     model.save_pretrained(growing)

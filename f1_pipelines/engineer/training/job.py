@@ -181,7 +181,8 @@ def _profile_of(job: Job) -> Profile:
     profile = profile_of(job.profile)
     kind = SftSettings if job.stage == "sft" else GrpoSettings
     settings = kind(**{**asdict(getattr(profile, job.stage)), **job.settings})
-    return replace(profile, **{job.stage: settings}, bf16=job.precision == "bfloat16")
+    changed: dict[str, Any] = {job.stage: settings}
+    return replace(profile, **changed, bf16=job.precision == "bfloat16")
 
 
 def _meta(job: Job, profile: Profile, scenes: ScenarioSampler, **more: Any) -> dict[str, Any]:

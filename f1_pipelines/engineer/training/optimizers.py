@@ -8,7 +8,7 @@ torch has it, for matrices only. Embeddings and norms keep AdamW, as its authors
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import nn
@@ -28,12 +28,12 @@ class MuonAndAdamW(torch.optim.Optimizer):
             weight_decay: Of the matrices; embeddings and norms have none.
         """
         matrices, rest = split_weights(model)
-        self._parts = (torch.optim.Muon(matrices, lr=muon_lr, weight_decay=weight_decay),
+        self._parts: tuple[Any, ...] = (torch.optim.Muon(matrices, lr=muon_lr, weight_decay=weight_decay),
                        torch.optim.AdamW(rest, lr=adam_lr, betas=ADAM_BETAS, weight_decay=0.0))
         super().__init__([*matrices, *rest], {})
         self._share_groups()
 
-    def step(self, closure: Callable[[], Any] | None = None) -> None:
+    def step(self, closure: Callable[[], Any] | None = None) -> None:  # type: ignore[override]  # no closure is used
         """One step of both."""
         for part in self._parts:
             part.step()
@@ -55,7 +55,8 @@ class MuonAndAdamW(torch.optim.Optimizer):
 
 def split_weights(model: nn.Module) -> tuple[list[nn.Parameter], list[nn.Parameter]]:
     """Matrices that Muon may have, and all other trainable weights."""
-    embeddings = {id(model.get_input_embeddings().weight), id(model.get_output_embeddings().weight)}
+    embeddings = {id(layer.weight) for layer in (cast("Any", model).get_input_embeddings(),
+                                                 cast("Any", model).get_output_embeddings())}
     trained = [weights for weights in model.parameters() if weights.requires_grad]
     matrices = [weights for weights in trained if weights.ndim == 2 and id(weights) not in embeddings]
     chosen = set(map(id, matrices))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -108,7 +108,7 @@ def train_sft(model: PreTrainedModel, rendering: Rendering, examples: Sequence[E
     return curve
 
 
-def activation_checkpointing(on: bool) -> dict[str, bool]:
+def activation_checkpointing(on: bool) -> dict[str, Any]:
     """The option that trades time for memory, under the name that the installed version has."""
     from dataclasses import fields
 

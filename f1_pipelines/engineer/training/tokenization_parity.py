@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from f1_pipelines.engineer.prompting.rendering import Rendering
 from f1_pipelines.sim.environment.prompt import opening_of
@@ -26,7 +26,7 @@ def parity_errors(rendering: Rendering, examples: Sequence[Example]) -> list[str
         ids, labels = turn["input_ids"], turn["labels"]
         learnt = [label for label in labels if label != IGNORED]
         before = ids[:len(ids) - len(learnt)]
-        whole = tokenizer.apply_chat_template(
+        whole: Any = tokenizer.apply_chat_template(
             rendering.messages(example.prompt), tokenize=True, add_generation_prompt=True, enable_thinking=False)
         whole = list(whole["input_ids"] if hasattr(whole, "keys") else whole)
         text = rendering.prompt(example.prompt)

@@ -158,8 +158,8 @@ class _Growing:
     def _adapted(self, race: pd.DataFrame) -> UpdateResult:
         trained = adapt(self.known.trained, race)
         moves = self.settings.method == "online_ewc"  # else the Fisher stays with the pretrained ranker
-        return UpdateResult(LearntState(trained, grow_fisher(self.known.fisher, trained.model) if moves else None), [],
-                            race)
+        fisher = grow_fisher(self.known.fisher, trained.model) if moves and self.known.fisher is not None else None
+        return UpdateResult(LearntState(trained, fisher), [], race)
 
     def _link(self, kind: str, weekend: str, seen: pd.DataFrame, make: Callable[[], UpdateResult]) -> None:
         version = data_version(seen)

@@ -20,7 +20,7 @@ from f1_pipelines.sim.environment.environment import EpisodeOver, RaceEnvironmen
 from f1_pipelines.sim.environment.observation import Observation as Seen
 from f1_pipelines.sim.scenarios import ENV_VERSION, GRAND_PRIX, MAX_SEED, UNSEEN_FAMILY, BadScenario, seeds_of
 
-EpisodeReply = TypeVar("Told")
+EpisodeReply = TypeVar("EpisodeReply")
 
 
 class ServerFault(RuntimeError):

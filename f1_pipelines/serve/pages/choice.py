@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import secrets
+from typing import Any
 
 from nicegui import ui
 
@@ -22,7 +23,7 @@ class ChoiceForm:
     def __init__(self, asked: dict[str, str]):
         """`asked`: what the address of the page says: family, seed, circuit, weekend, car, policy."""
         family = asked.get("family") if asked.get("family") in (*FAMILIES, GRAND_PRIX) else FIRST["family"]
-        seed = int(asked["seed"]) if str(asked.get("seed", "")).isdigit() else FIRST["seed"]
+        seed: Any = int(asked["seed"]) if str(asked.get("seed", "")).isdigit() else FIRST["seed"]
         known = {BY_HAND: "you (call it yourself)"} | {
             offer.name: f"{offer.name} ({_SAID[offer.kind]})" for offer in offers()}
         policy = asked.get("policy") if asked.get("policy") in known else FIRST["policy"]
@@ -40,7 +41,9 @@ class ChoiceForm:
     @ui.refreshable_method
     def where(self) -> None:
         """The circuit of a sprint, or weekend and driver of a Grand Prix."""
-        self.circuit = self.weekend = self.driver = None
+        self.circuit: ui.select | None = None
+        self.weekend: ui.select | None = None
+        self.driver: ui.select | None = None
         if self.family.value != GRAND_PRIX:
             family = FAMILIES[self.family.value]
             circuits = {OWN: "the seed's own"} | {key: key for key in sorted((*family.circuits,
@@ -50,8 +53,8 @@ class ChoiceForm:
                 "min-w-36 grow").props("data-mark=circuit")
             return
         keys = _weekends_with_grid()
-        asked = self._asked.get("weekend")
-        self.weekend = ui.select(keys, value=asked if asked in keys else (keys[0] if keys else None), label="Weekend",
+        wanted = self._asked.get("weekend")
+        self.weekend = ui.select(keys, value=wanted if wanted in keys else (keys[0] if keys else None), label="Weekend",
                                  with_input=True, on_change=self._drivers).classes("min-w-40 grow").props(
             "data-mark=weekend")
         self.driver = ui.select({}, label="Whose pit wall").classes("min-w-40 grow").props("data-mark=driver")
@@ -65,6 +68,8 @@ class ChoiceForm:
                            car=self.driver.value if self.driver else None)
 
     def _drivers(self) -> None:
+        if self.weekend is None or self.driver is None:
+            return
         names = _starters(self.weekend.value) if self.weekend.value else {}
         asked = self._asked.get("car")
         self.driver.set_options(names, value=asked if asked in names else next(iter(names), None))

@@ -1,13 +1,15 @@
 """The comparison: how models and baselines did over a season, and two orders of one race side by side."""
 from __future__ import annotations
 
+from typing import Any
+
 import pandas as pd
 from fastapi import Request
-from nicegui import run, ui
+from nicegui import ui
 
 from f1_pipelines.serve.finishing_orders import GRID, PROMOTED, RESULT, OrderUnknown, checkpoints, order_of
 from f1_pipelines.serve.notices import newest_result
-from f1_pipelines.serve.pages.frame import PATIENCE_S, card, frame, notices, of_the_warehouse
+from f1_pipelines.serve.pages.frame import PATIENCE_S, card, frame, in_thread, notices, of_the_warehouse
 from f1_pipelines.serve.pages.lines import form, slopes
 from f1_pipelines.serve.published_warehouse import NoWarehouse, published
 from f1_pipelines.serve.routes.predictions import comparison_of
@@ -30,7 +32,7 @@ def register() -> None:
         with frame("/compare", "Compare"):
             notices(of_the_warehouse())
             try:
-                seasons, models, last = await run.io_bound(_choices)
+                seasons, models, last = await in_thread(_choices)
             except NoWarehouse:
                 return
             await SeasonForm(seasons).show()
@@ -48,7 +50,7 @@ class SeasonForm:
 
     async def show(self) -> None:
         """The season that is chosen."""
-        rows = await run.io_bound(_evaluated, self._season.value) if self._season.value else pd.DataFrame()
+        rows = await in_thread(_evaluated, self._season.value) if self._season.value else pd.DataFrame()
         self._answer.clear()
         with self._answer:
             if rows.empty:
@@ -66,7 +68,8 @@ class SeasonForm:
                 "text-caption opacity-80")
             said = [{"predictor": name, **{column: "" if pd.isna(value) else f"{value:.3f}"
                                            for column, value in mean.items()}} for name, mean in means.iterrows()]
-            columns = [{"name": "predictor", "label": "predictor", "field": "predictor", "align": "left"}, *(
+            columns: list[dict[Any, Any]] = [{"name": "predictor", "label": "predictor", "field": "predictor",
+                                              "align": "left"}, *(
                 {"name": name, "label": label, "field": name, "align": "right", "sortable": True}
                 for name, label in _SAID.items())]
             ui.table(rows=said, columns=columns, row_key="predictor").props("dense flat hide-pagination").classes(
@@ -96,8 +99,8 @@ class TwoOrders:
             return
         asked = self.weekend.value, self.a.value, self.b.value
         try:
-            told = await run.io_bound(_compared, *asked)
-            problem = None
+            told = await in_thread(_compared, *asked)
+            problem = ""
         except (OrderUnknown, NoWarehouse) as refusal:
             told, problem = None, str(refusal.args[0])
         if asked != (self.weekend.value, self.a.value, self.b.value):

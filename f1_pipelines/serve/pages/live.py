@@ -169,7 +169,7 @@ class LivePage:
             return  # another one was begun meanwhile
         ours = next(car for car in lap.cars if car.ours)
         place = f"P{ours.position}" if ours.standing == "running" else f"out ({ours.standing})"
-        end = f"score {race.end.score:.3f}" if race.over else f"score so far {lap.score_so_far:.3f}"
+        end = f"score {race.end.score:.3f}" if race.end else f"score so far {lap.score_so_far:.3f}"
         self._head.text = f"{'Flag' if race.over else 'Lap'} {lap.lap}/{lap.laps} · {place} of {len(lap.cars)} · " \
                           f"{charts.STATUS_NAMES[lap.next_status]} · {end}"
         for chart, options in ((self._ring, charts.ring(lap)), (self._gaps, charts.gaps(race.laps)),

@@ -4,13 +4,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from nicegui import run, ui
+from nicegui import ui
 
 from f1_pipelines.identity.weekends import UnknownWeekend
 from f1_pipelines.serve.dagster_api import ASSET_JOB, DagsterUnavailable, Materialized, Run
 from f1_pipelines.serve.finishing_orders import OrderUnknown, next_key
 from f1_pipelines.serve.notices import newest_result
-from f1_pipelines.serve.pages.frame import PATIENCE_S, card, frame, notices, of_the_warehouse
+from f1_pipelines.serve.pages.frame import PATIENCE_S, card, frame, in_thread, notices, of_the_warehouse
 from f1_pipelines.serve.published_warehouse import NoWarehouse, published
 from f1_pipelines.serve.routes.operations import NO_KEY, KeyRefused, Operations
 from f1_pipelines.serve.routes.predictions import weekends_of
@@ -61,11 +61,11 @@ class OperationsPage:
     async def look(self) -> None:
         """Ask Dagster and the warehouse how things stand."""
         api = self._operations.dagster
-        self._newest.text = await run.io_bound(_newest)
+        self._newest.text = await in_thread(_newest)
         try:
-            runs = await run.io_bound(api.runs, _RUNS_SHOWN)
-            fresh = await run.io_bound(api.materialized)
-            idle = await run.io_bound(api.idle_queue)
+            runs = await in_thread(api.runs, _RUNS_SHOWN)
+            fresh = await in_thread(api.materialized)
+            idle = await in_thread(api.idle_queue)
         except DagsterUnavailable as problem:
             self._state.text = str(problem)
             return
@@ -96,7 +96,7 @@ class OperationsPage:
     async def _begin(self, start: Callable[[str], Run]) -> None:
         try:
             self._operations.check(self._key.value)
-            begun = await run.io_bound(start, self._weekend.value)
+            begun = await in_thread(start, self._weekend.value)
         except (KeyRefused, DagsterUnavailable, NoWarehouse, OrderUnknown, UnknownWeekend) as problem:
             ui.notify(str(problem.args[0]), type="negative", multi_line=True)
             return

@@ -2,14 +2,14 @@
 from __future__ import annotations
 
 from fastapi import Request
-from nicegui import run, ui
+from nicegui import ui
 
 from f1_pipelines.serve.finishing_orders import OrderUnknown, next_key, predicted_order, season_hits
-from f1_pipelines.serve.pages.frame import PATIENCE_S, card, frame, notices, of_the_warehouse
+from f1_pipelines.serve.pages.frame import PATIENCE_S, card, frame, in_thread, notices, of_the_warehouse
 from f1_pipelines.serve.pages.lines import hits_by_race, probabilities
 from f1_pipelines.serve.published_warehouse import NoWarehouse, published
-from f1_pipelines.serve.routes.predictions import Prediction, constructor_name, prediction_of, weekends_of
-from f1_pipelines.serve.schemas import WeekendRow
+from f1_pipelines.serve.routes.predictions import constructor_name, prediction_of, weekends_of
+from f1_pipelines.serve.schemas import Prediction, WeekendRow
 from f1_pipelines.tables.features import STAGES
 
 LATEST = "the last one reached"
@@ -37,7 +37,7 @@ def register() -> None:
     async def predict(request: Request) -> None:
         with frame("/predict", "Predict"):
             try:
-                rows, upcoming = await run.io_bound(_weekends)
+                rows, upcoming = await in_thread(_weekends)
             except NoWarehouse:
                 notices(of_the_warehouse())
                 return
@@ -68,7 +68,7 @@ class PredictPage:
         self._answer.clear()
         with self._answer:
             try:
-                told, hits = await run.io_bound(_asked, self.weekend.value, stage, self.season.value)
+                told, hits = await in_thread(_asked, self.weekend.value, stage, self.season.value)
             except (OrderUnknown, NoWarehouse) as problem:
                 notices(of_the_warehouse())
                 ui.label(str(problem.args[0])).classes("text-base").props("data-mark=nothing")

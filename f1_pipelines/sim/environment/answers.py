@@ -1,6 +1,8 @@
 """What comes back to the pit wall on a call: `answer_of(command, ...)`."""
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from f1_pipelines.sim.engine.parameters import COMPOUNDS
 from f1_pipelines.sim.engine.race import Race
 from f1_pipelines.sim.engine.state import RaceState
@@ -26,7 +28,7 @@ def answer_of(command: Command, scenario: Scenario, race: Race, state: RaceState
         text = f"Driver: coming in for {COMPOUNDS[pit]}." if pit >= 0 else "Driver: fine, staying out."
         return Answer(text, {"pit": pit})
 
-    asked = {
+    asked: Callable[[], Answer] | None = {
         "RECOMMEND_PIT": driver,
         "INSPECT_TYRE_DEGRADATION": lambda: inspections.tyre_life(scenario, race, state, row),
         "INSPECT_FUEL_MARGIN": lambda: inspections.fuel_margin(scenario, race, state, row),

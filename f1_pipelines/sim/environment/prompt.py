@@ -92,7 +92,8 @@ def token_bound(text: str) -> float:
 
 def _with_notes(text: str, notes: Sequence[str]) -> str:
     """The text and the newest notes that fit."""
-    room, kept = MAX_TOKENS - token_bound(text) - token_bound("\nnotes: "), []
+    room = MAX_TOKENS - token_bound(text) - token_bound("\nnotes: ")
+    kept: list[str] = []
     for note in reversed(notes):
         room -= token_bound(short(note) + ";")
         if room < 0:

@@ -55,7 +55,7 @@ def _table(verb: str, words: Sequence[str]) -> np.ndarray:
 
 _PIT, _MODE = _table("PIT_NOW", COMPOUNDS), _table("SET_MODE", MODES)
 _TEMP, _DRS = _table("MANAGE_TYRE_TEMP", TEMPS), _table("DRS_PERMISSION", ("off", "on"))
-_ATTACK, _DEFEND, _HOLD, _LET, _DONE, _RECOMMEND = (VERBS.index(v) == _VERB for v in (
+_ATTACK, _DEFEND, _HOLD, _LET, _DONE, _RECOMMEND = (np.equal(VERBS.index(v), _VERB) for v in (
     "ATTACK_AHEAD", "DEFEND_POSITION", "HOLD_GAP", "LET_BY", "DONE", "RECOMMEND_PIT"))
 
 

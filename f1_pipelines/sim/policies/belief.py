@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -99,7 +100,7 @@ def _spent(o: Observation, last: Observation | None) -> tuple[float, float]:
     return spent(MODES.index(o.mode), TEMPS.index(o.temp), last.status if last else "green")
 
 
-def vars_of(circuit: CircuitParameters) -> dict[str, object]:
+def vars_of(circuit: CircuitParameters) -> dict[str, Any]:
     """The fields of a circuit."""
     return {name: getattr(circuit, name) for name in circuit.__dataclass_fields__}
 

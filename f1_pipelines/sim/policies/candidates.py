@@ -1,6 +1,8 @@
 """What the expert tries in his futures: plans of stops, and ways to drive."""
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from f1_pipelines.sim.engine.drive import CONSERVE, FUEL_SAVE, MODES, PUSH, RACE, TEMPS, TYRE_SAVE
@@ -19,7 +21,7 @@ SPARE_LAPS = 0.16  # of fuel to have at the flag
 def stop_plans(o: Observation, belief: Belief) -> list[Plan]:
     """Stops worth trying from the coming lap on, with what they do when the water or the status changes."""
     mode, length = fuel_mode(o, belief)
-    base = {"mode": mode, "mode_laps": length, "temp": TEMPS.index(o.temp)}
+    base: dict[str, Any] = {"mode": mode, "mode_laps": length, "temp": TEMPS.index(o.temp)}
     laps = list(range(o.lap, o.laps))
     closing = bool(_open_closures(o, belief))
     wet = not belief.dry or o.wetness > 0.05 or bool(belief.onset)
@@ -29,7 +31,7 @@ def stop_plans(o: Observation, belief: Belief) -> list[Plan]:
         laps = laps[:4] + laps[4::6 if wet else 3]
     elif wet and len(laps) > 5:
         laps = laps[:3] + laps[3::3]
-    reactions = [{}] if not wet else [
+    reactions: list[dict[str, Any]] = [{}] if not wet else [
         {"to_inter": into, "to_slick": out} for into in (0.12, 0.20, 0.28, 0.36, 9.0)
         for out in ((-9.0, 0.13, 0.19, 0.26) if COMPOUNDS.index(o.own.compound) > HARD else (0.19,))]
     if wet and (o.own.compound in ("inter", "wet") or o.wetness > 0.1):
@@ -54,7 +56,7 @@ def stop_plans(o: Observation, belief: Belief) -> list[Plan]:
     return found
 
 
-def _two_stops(o: Observation, base: dict[str, int]) -> list[Plan]:
+def _two_stops(o: Observation, base: dict[str, Any]) -> list[Plan]:
     """Plans with a second stop, where the race is long enough for one. Coarse: the next lap looks again."""
     first = [*range(o.lap, min(o.lap + 3, o.laps - 12)), *range(o.lap + 6, o.laps - 12, 8)]
     return [Plan(lap, one, **base, then_lap=later, then_for=two) for lap in first

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import cast
 
 import numpy as np
 
@@ -95,16 +96,15 @@ class Expert:
         best = self._stops(o, futures)
         self._costs_s = dict(best.costs_s)
         decision = self._call(o, futures, best)
-        if decision.command.verb in ("REQUEST_FORECAST", "INSPECT_FUEL_MARGIN", "INSPECT_TYRE_DEGRADATION"):
-            self._asked[decision.command.verb] = o.lap
+        if _verb(decision) in ("REQUEST_FORECAST", "INSPECT_FUEL_MARGIN", "INSPECT_TYRE_DEGRADATION"):
+            self._asked[_verb(decision)] = o.lap
         least = min(self._costs_s.values(), default=0.0)
         return replace(decision, costs_s={name: cost - least for name, cost in self._costs_s.items()})
 
     def _call(self, o: Observation, futures: SampledFutures, best: PlanSet) -> Decision:
         """Choose among what competes for the lap."""
         question = self._must_ask(o, best)
-        radar = question is not None and question.command.verb == "REQUEST_FORECAST"
-        if radar and o.wetness < 0.05:
+        if question is not None and _verb(question) == "REQUEST_FORECAST" and o.wetness < 0.05:
             return question  # before anybody stops, for rain that may not come or for slicks that may not last
         if best.now >= 0 and best.wait_s > STOP_NOW_S:
             known = self._told_stop
@@ -129,7 +129,7 @@ class Expert:
             return message
         pushing = drive is not None and drive.word in ("push", "race")
         asks = self._may_ask(o, best)
-        if pushing and asks is not None and asks.command.verb == "INSPECT_FUEL_MARGIN":
+        if pushing and asks is not None and _verb(asks) == "INSPECT_FUEL_MARGIN":
             return asks
         if drive is not None and gain > DRIVE_S:
             return Decision(drive, words)
@@ -192,8 +192,8 @@ class Expert:
         staying = self._costs_s.get(str(STAY), 0.0)
         for cost, (_, other) in zip(costs, options, strict=True):
             if other is not None:
-                told = staying + float(cost - carrying_on)
-                self._costs_s[str(other)] = min(told, self._costs_s.get(str(other), told))
+                cost_s = staying + float(cost - carrying_on)
+                self._costs_s[str(other)] = min(cost_s, self._costs_s.get(str(other), cost_s))
         return gain, command, f"{command}: {gain:.1f} s better than carrying on in the sampled futures."
 
     # Questions --------------------------------------------------------------------------------------------------
@@ -235,9 +235,10 @@ class Expert:
             word = "Safety car" if o.status == "sc" else "VSC"
             return _say(f"{word} is out, keep the delta", "The driver has to know that the track is closed.")
         told, words, why = self._belief.forecast, [], []
-        close = told is not None and told.chance > 0.5 and not self._belief.onset and not self._belief.dry
-        if "rain" not in self._told and (rain_now(o) or (close and told.onset_lap - 2 <= o.lap <= told.onset_lap)):
-            words.append(f"rain on lap {o.lap if rain_now(o) else told.onset_lap}")
+        likely = told is not None and told.chance > 0.5 and not self._belief.onset and not self._belief.dry
+        onset = told.onset_lap if told is not None else 0
+        if "rain" not in self._told and (rain_now(o) or (likely and onset - 2 <= o.lap <= onset)):
+            words.append(f"rain on lap {o.lap if rain_now(o) else onset}")
             why.append("rain is due")
         if best.next_lap == o.lap + 1 and best.sure >= SURE:
             known = self._told_stop
@@ -291,3 +292,8 @@ def _screened(futures: SampledFutures, candidates: list[Plan], lap: int) -> list
 
 def _say(text: str, reason: str) -> Decision:
     return Decision(Command("RADIO_DRIVER", text=text), reason)
+
+
+def _verb(decision: Decision) -> str:
+    """The verb of a decision of the expert, whose commands are always parsed."""
+    return cast("Command", decision.command).verb

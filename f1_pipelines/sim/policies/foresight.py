@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import cast
 
 import numpy as np
 
@@ -84,13 +85,14 @@ def _about(o: Observation, number: int) -> str:
 def _race(scenario: Scenario, player: Policy) -> tuple[float, list[Command]]:
     """Score and commands of a race played by a policy whose commands all parse."""
     environment = RaceEnvironment()
-    observation, over, commands = environment.begin(scenario), False, []
+    observation, over = environment.begin(scenario), False
+    commands: list[Command] = []
     player.begin(observation)
     while not over:
-        commands.append(player.decide(observation).command)
+        commands.append(cast("Command", player.decide(observation).command))
         step = environment.step(commands[-1])
         observation, over = step.observation, step.done
-    return environment.score.total, commands
+    return environment.final_score.total, commands
 
 
 def _improved(scenario: Scenario, commands: Sequence[Command], score: float) -> list[Command]:

@@ -76,7 +76,7 @@ def played(scenario: Scenario, player: Policy, name: str, on_lap: OnLap | None =
         if on_lap:
             on_lap(min(observation.lap, scenario.laps), scenario.laps)
     return Played(name, scenario.family, scenario.seed, scenario.split, scenario.circuit.circuit, ENV_VERSION,
-                  environment.score.as_dict(), info, lap_table(environment), decisions, observation.briefing,
+                  environment.final_score.as_dict(), info, lap_table(environment), decisions, observation.briefing,
                   [scenario.numbers[column] for column in environment.history[0].position[0].argsort()],
                   scenario.weekend, dict(zip(scenario.numbers, scenario.drivers, strict=False)))
 

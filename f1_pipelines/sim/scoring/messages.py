@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from f1_pipelines.sim.engine.parameters import SC, VSC
 from f1_pipelines.sim.scoring.claims import CAR, CLOSED, FUEL, RAIN, STAY, STOP, Claim, claims_of
@@ -80,9 +81,10 @@ def is_true(claim: Claim, course: Course) -> bool:
         near = range(said, said + 3) if claim.lap is None else range(claim.lap - 1, claim.lap + 2)
         if claim.lap is not None and claim.lap > total:
             return False
-        return any(course.lap(n) is not None and course.lap(n).rain > 0 for n in near)
+        return any((lap := course.lap(n)) is not None and lap.rain > 0 for n in near)
     if claim.kind == CLOSED:
-        return course.lap(said).status == (SC if claim.word == "sc" else VSC)
+        now = course.lap(said)
+        return now is not None and now.status == (SC if claim.word == "sc" else VSC)
     if claim.kind == CAR:
         return _car_is_true(claim, course)
     return claim.kind == FUEL and course.fuel_short
@@ -99,11 +101,11 @@ def _stop_meant(claim: Claim, course: Course) -> int | None:
 
 def _car_is_true(claim: Claim, course: Course) -> bool:
     lap = course.lap(claim.said)
-    if claim.car not in lap.gap_s:
+    if lap is None or claim.car not in lap.gap_s:
         return False
     if claim.word == "stops":
         around = range(claim.said - 2, claim.said + 4) if claim.lap is None else range(claim.lap - 1, claim.lap + 2)
-        return any(course.lap(n) is not None and claim.car in course.lap(n).stopped for n in around)
+        return any((at := course.lap(n)) is not None and claim.car in at.stopped for n in around)
     gap = lap.gap_s[claim.car]
     right = (gap < 0) == (claim.word == "ahead")
     return right and (claim.gap_s is None or abs(abs(gap) - claim.gap_s) <= 0.5 + 0.2 * abs(gap))
@@ -114,7 +116,7 @@ def _earns(claim: Claim, course: Course) -> str | None:
     said = claim.said
     if claim.kind == STOP:
         lap = _stop_meant(claim, course)
-        return f"stop {lap}" if lap - said <= STOP_WITHIN else None
+        return f"stop {lap}" if lap is not None and lap - said <= STOP_WITHIN else None
     if claim.kind == STAY:
         return "stay" if not course.stops else None
     if claim.kind == RAIN and claim.yes:
@@ -136,7 +138,8 @@ def comms(messages: Sequence[Message], course: Course) -> tuple[float, list[str]
     >>> comms([], race)
     (0.0, [])
     """
-    due, earned, cost, verdicts, said = due_topics(course), {}, 0.0, [], set()
+    due, cost, verdicts, said = due_topics(course), 0.0, [], set()
+    earned: dict[str, Any] = {}
     for message in messages:
         claims = claims_of(message.text, message.lap)
         false = sum(not is_true(claim, course) for claim in claims)

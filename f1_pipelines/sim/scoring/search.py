@@ -105,12 +105,12 @@ def changes(row: np.ndarray, turn: int = 0) -> list[np.ndarray]:
             new[lap] = code
         found.append(new)
 
-    for k, lap in enumerate(free):
+    for k, lap in enumerate(free.tolist()):
         if (lap + turn) % every and row[lap] == NOTHING:
             continue
         if row[lap] != NOTHING:
             with_calls((lap, NOTHING))
-            for other in free[max(k - 2, 0):k + 3]:
+            for other in free[max(k - 2, 0):k + 3].tolist():
                 if row[other] == NOTHING:
                     with_calls((lap, NOTHING), (other, row[lap]))
         with_calls((lap, ATTACK))
@@ -120,7 +120,7 @@ def changes(row: np.ndarray, turn: int = 0) -> list[np.ndarray]:
             with_calls((lap, TEMP + TEMP_COOL))
         for mode in (PUSH, FUEL_SAVE, CONSERVE, TYRE_SAVE):
             for length in lengths:
-                back = free[free >= lap + length][:1]
+                back = free[free >= lap + length][:1].tolist()
                 with_calls((lap, MODE + mode), *((end, MODE + RACE) for end in back))
         with_calls((lap, MODE + RACE))
     called = [k for k, lap in enumerate(free) if row[lap] != NOTHING]
@@ -147,13 +147,13 @@ def improve(scenario: Scenario, copies: Copies, plans: np.ndarray, strategy: np.
                 new = changes(row, turn)
                 rows += new
                 of += [k] * len(new)
-        of, tried = np.array(of), np.stack(rows)
+        owners, tried = np.array(of), np.stack(rows)
         facts, void = copies.drive(tried)
-        merit = worth_of(facts, void, said_share(scenario, tried), fastest_s, copies.rival > 0, strategy[of],
+        merit = worth_of(facts, void, said_share(scenario, tried), fastest_s, copies.rival > 0, strategy[owners],
                          scenario.length)
         better = False
         for k in range(len(plans)):
-            mine = np.flatnonzero(of == k)
+            mine = np.flatnonzero(owners == k)
             top = mine[merit[mine].argmax()]
             if merit[top] > worth[k] + 1e-4:
                 plans[k], worth[k], better = tried[top], merit[top], True

@@ -146,7 +146,8 @@ def _car_rows(frame: pd.DataFrame, asked: pd.DataFrame, session: str) -> pd.Data
 
 def _statuses(frame: pd.DataFrame) -> tuple[pd.Series, pd.Series]:
     """Status of each car, and why it has none."""
-    told, unknown = [], []
+    told: list[str | None] = []
+    unknown: list[str | None] = []
     for said in frame[["positionText", "reasonRetired", "gapLaps"]].astype(object).itertuples(index=False):
         try:
             told.append(classify_status(*(None if pd.isna(value) else value for value in said)))

@@ -52,6 +52,16 @@ class Loaded:
     type: str | None = None
     distance: int | None = None
 
+    def timed_laps(self) -> pd.DataFrame:
+        """The laps.
+
+        Raises:
+            NotComplete: FastF1 loaded the session without them.
+        """
+        if self.laps is None:
+            raise NotComplete("TimingData missing: FastF1 loaded the session without laps; FASTF1_DEBUG=1 shows why")
+        return self.laps
+
 
 def configure_cache(cache_dir: Path | None) -> None:
     """Give FastF1 its cache folder, unless it has one already from somebody else (a replay, a notebook)."""

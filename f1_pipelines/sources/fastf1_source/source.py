@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import pandas as pd
 
@@ -28,6 +28,7 @@ from f1_pipelines.sources.classification import (
     classification_hash,
 )
 from f1_pipelines.sources.fastf1_source import jolpica, loading, rows, schedule, validation
+from f1_pipelines.sources.fastf1_source.jolpica import SheetOf
 from f1_pipelines.sources.fastf1_source.loading import Loaded, NotComplete
 from f1_pipelines.sources.fastf1_source.transport import Meter, meter_fastf1
 from f1_pipelines.sources.rate_limit import RateBudget
@@ -137,7 +138,8 @@ class FastF1Source:
                build: Callable[[Weekend, str, Event], Tables], tables: Sequence[Table]) -> Fetched:
         """The tables of every complete session, those without rows left out, and a refusal for each other session."""
         self._prepare()
-        fetched, kept, events = Fetched(), {table: [] for table in tables}, {}
+        fetched, events = Fetched(), {}
+        kept: dict[Table, list[pd.DataFrame]] = {table: [] for table in tables}
         for weekend in weekends:
             for session in (name for name in sessions if name in weekend.session_names):
                 if (refusal := self._not_held(weekend, session)) is not None:
@@ -243,9 +245,10 @@ class FastF1Source:
             raise NotComplete(f"{lacks}{self._meter.hint()}", lacks.retry) from lacks
         return loaded
 
-    def _sheet(self, weekend: Weekend, session: str, event: Event) -> list[dict]:
+    def _sheet(self, weekend: Weekend, session: str, event: Event) -> list[dict[str, Any]]:
         race_day = schedule.session_starts(event)["race"].date()
-        return loading.ask(lambda: jolpica.sheet(weekend.season, int(event["RoundNumber"]), session, race_day),
+        return loading.ask(lambda: jolpica.sheet(weekend.season, int(event["RoundNumber"]), cast("SheetOf", session),
+                                                 race_day),
                            f"{session} sheet of {weekend.key}", self._meter, self._is_fresh(weekend, session))
 
     def _not_held(self, weekend: Weekend, session: str) -> Refusal | None:

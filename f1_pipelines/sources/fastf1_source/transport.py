@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
+from typing import Any
 from urllib.parse import urlsplit
 
 import requests
@@ -60,15 +61,16 @@ class MeteredAdapter(BaseAdapter):
         super().__init__()
         self.inner, self.meter = inner, meter
 
-    def send(self, request: requests.PreparedRequest, **kwargs: object) -> requests.Response:
-        host, path = urlsplit(request.url).hostname or "", urlsplit(request.url).path
+    def send(self, request: requests.PreparedRequest, *args: Any, **kwargs: Any) -> requests.Response:
+        url = urlsplit(str(request.url))
+        host, path = url.hostname or "", url.path
         try:
             if self.meter.answer_by is not None:
                 if (left_s := self.meter.answer_by - time.monotonic()) <= 0:
                     raise requests.ConnectTimeout("no time left")
                 kwargs["timeout"] = left_s
             self.meter.budget.acquire(host)
-            response = self.inner.send(request, **kwargs)
+            response = self.inner.send(request, *args, **kwargs)
         except SourceUnavailable as spent:
             raise self._limited(path, str(spent)) from spent
         except requests.RequestException as problem:

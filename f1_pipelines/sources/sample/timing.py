@@ -84,11 +84,11 @@ def message_columns(driven: Driven) -> dict[str, object]:
                      f"CAR {entry.car_number} ({names[entry.driver]}) STOPPED ON TRACK"))
     told.append((leader_s[-1], laps, "Flag", "CHEQUERED", None, "CHEQUERED FLAG"))
     told.sort(key=lambda message: (message[0], message[1], message[5]))
-    at, lap, category, flag, car, text = zip(*told, strict=True)
+    at, laps_of, category, flag, car, text = zip(*told, strict=True)
     lights_out = start.weekend.sessions[start.session]
     return {
         "weekend": start.weekend.key, "session": start.session, "message_number": np.arange(1, len(told) + 1),
-        "sent_at": objects(lights_out + timedelta(seconds=round(float(s))) for s in at), "lap": np.array(lap),
+        "sent_at": objects(lights_out + timedelta(seconds=round(float(s))) for s in at), "lap": np.array(laps_of),
         "category": objects(category), "flag": objects(flag),
         "scope": objects("Track" if name else None for name in flag), "car_number": objects(car),
         "message": objects(text)}
