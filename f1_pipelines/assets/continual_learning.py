@@ -66,21 +66,21 @@ def ewc_ranker(context: dg.AssetExecutionContext, config: LearnConfig, warehouse
     from f1_pipelines.models.checkpoints import load_checkpoint
     from f1_pipelines.models.continual.chain import bring_up_to_date
 
-    asked, settings = weekends_of_run(context), config.settings()
+    weekends, settings = weekends_of_run(context), config.settings()
     rows = training_rows(warehouse)
     with warehouse.read() as connection:
         stored, marked = stored_updates(connection), unlearnable_weekends(connection)
         folders = {model: pretrained_checkpoint(connection, model, checkpoints.folder) for model in config.models}
     # The session's own start where it is known: it may have moved since the calendar was planned.
-    run = rows.loc[rows["weekend"].isin([weekend.key for weekend in asked]), "race_start"]
-    until = max([asked[-1].race_start, *run])
-    with tracking.run(context, f"ewc_ranker {asked[-1].key}", asdict(settings)) as tracked:
+    run = rows.loc[rows["weekend"].isin([weekend.key for weekend in weekends]), "race_start"]
+    until = max([weekends[-1].race_start, *run])
+    with tracking.run(context, f"ewc_ranker {weekends[-1].key}", asdict(settings)) as tracked:
         chains = {model: bring_up_to_date(
             load_checkpoint(folder), rows, until, settings, stored, folder=checkpoints.folder, created_at=clock.now(),
             log=context.log.info) for model, folder in folders.items()}
         made = [link for chain in chains.values() for link in chain.made]
         trained = [_kept(context, tracked, link) for link in made]
-        with warehouse.write(f"ewc_ranker {asked[-1].key}") as connection:
+        with warehouse.write(f"ewc_ranker {weekends[-1].key}") as connection:
             replace_slices(connection, UPDATES, pd.DataFrame([link.update for link in made],
                                                              columns=UPDATES.column_names))
             for model, chain in chains.items():

@@ -64,12 +64,12 @@ def sft_dataset(context: dg.AssetExecutionContext, config: DatasetConfig,
     workers, frames = config.workers or os.cpu_count() or 1, []
     for split, races, odd in (("train", config.races, config.odd), ("validation", config.validation_races, 0.0)):
         keys, turns = race_keys(split, races), []
-        for done, few in enumerate(expert_demonstrations(scenes, keys, workers, odd, config.futures), start=1):
-            turns += [without_needless_call(turn, config.calm_s) for turn in few]
+        for done, race_turns in enumerate(expert_demonstrations(scenes, keys, workers, odd, config.futures), start=1):
+            turns += [without_needless_call(turn, config.calm_s) for turn in race_turns]
             if done % 100 == 0:
                 context.log.info("%s: %d of %d races, %d turns", split, done, len(keys), len(turns))
-        kept = turn_rows(with_fewer_stay_outs(turns, stay_share=config.stay_share) if split == "train" else turns)
-        frames.append(_turn_rows(kept, "expert", scenes))
+        turn_table = turn_rows(with_fewer_stay_outs(turns, stay_share=config.stay_share) if split == "train" else turns)
+        frames.append(_turn_rows(turn_table, "expert", scenes))
     rows = pd.concat(frames, ignore_index=True)
     with warehouse.write("sft_dataset") as connection:
         replace_slices(connection, tables.SFT_TURNS, rows, accept_fewer_rows=True)

@@ -23,9 +23,9 @@ def prompts_are_token_identical(warehouse: Warehouse, engineers: Engineers) -> d
         row = newest_engineer(connection, "sft", engineers.profile)
         turns = connection.sql("SELECT prompt, completion FROM strategy.sft_turns ORDER BY hash(turn) LIMIT 50").df()
     rendering = load_engineer(engineers.folder / row["path"]).rendering
-    found = parity_errors(rendering, [Example(turn.prompt, turn.completion) for turn in turns.itertuples()])
-    return dg.AssetCheckResult(passed=bool(len(turns)) and not found, metadata={
-        "turns": len(turns), "disagreements": "; ".join(found[:5]) or "none",
+    errors = parity_errors(rendering, [Example(turn.prompt, turn.completion) for turn in turns.itertuples()])
+    return dg.AssetCheckResult(passed=bool(len(turns)) and not errors, metadata={
+        "turns": len(turns), "disagreements": "; ".join(errors[:5]) or "none",
         "example": dg.MetadataValue.md(f"```\n{rendering.prompt(turns.prompt[0])}{turns.completion[0]}\n```")})
 
 

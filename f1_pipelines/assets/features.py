@@ -34,21 +34,21 @@ def ranking_features(context: dg.AssetExecutionContext, warehouse: Warehouse) ->
     A race that can't be learnt from (`race.unlearnable_weekends`) has rows too, when it comes in a range: they are what
     was known before it, wherever its sheets are sound, and a mended race finds them in place.
     """
-    asked = [weekend.key for weekend in weekends_of_run(context)]
+    weekends = [weekend.key for weekend in weekends_of_run(context)]
     # Read and written in one transaction: a run of the next weekend beside this one must not be undone by it.
-    with warehouse.write(f"ranking_features {asked[-1]}") as connection:
+    with warehouse.write(f"ranking_features {weekends[-1]}") as connection:
         history = read_history(connection)
         stored = stored_features(connection)
         everything = build_ranking_features(history.calendar, history.results, history.qualifying, history.practice,
                                             history.grid)
-        features = everything[everything["weekend"].isin(asked)]
-        if features.empty and len(asked) == 1:
-            raise dg.Failure(f"{asked[0]}: no entry list, nothing is known of this weekend; load practice_results or "
+        features = everything[everything["weekend"].isin(weekends)]
+        if features.empty and len(weekends) == 1:
+            raise dg.Failure(f"{weekends[0]}: no entry list is stored for this weekend; load practice_results or "
                              "race_results of it or of an earlier weekend of the season", allow_retries=False)
         # New or amended results change the form of every later weekend: what is stored of those is brought up to date.
-        stale = sorted(set(_weekends_that_differ(stored, everything)) - set(asked))
+        stale = sorted(set(_weekends_that_differ(stored, everything)) - set(weekends))
         # An entry list may shrink when a driver is replaced: that is news, not a loss.
-        written = replace_slices(connection, RANKING, everything[everything["weekend"].isin([*asked, *stale])],
+        written = replace_slices(connection, RANKING, everything[everything["weekend"].isin([*weekends, *stale])],
                                  accept_fewer_rows=True)
         marked = unlearnable_weekends(connection)
     return weekends_materialized(context, written, {

@@ -43,18 +43,18 @@ def race_calendar(context: dg.AssetExecutionContext, warehouse: Warehouse, race_
     The embedded calendar overlaid with what the source says of these seasons. Weekends that only the source knows are
     added, and become partitions with the next reload of the code location. A source that says less removes nothing.
     """
-    asked = weekends_of_run(context)
-    seasons = sorted({weekend.season for weekend in asked})
-    told = _asked(context, lambda: race_data.open(clock).calendar(seasons))
+    weekends_of_the_run = weekends_of_run(context)
+    seasons = sorted({weekend.season for weekend in weekends_of_the_run})
+    fetched = _asked(context, lambda: race_data.open(clock).calendar(seasons))
     everything = known_weekends(settings().calendar_path)
     known = calendar_rows([weekend for weekend in everything if weekend.season in seasons], clock.now())
-    moved = moved_starts(known, told)
-    merged = overlay(known, told, clock.now())
+    moved = moved_starts(known, fetched)
+    merged = overlay(known, fetched, clock.now())
     added = sorted(set(merged["weekend"]) - set(known["weekend"]))
     with warehouse.write(f"race_calendar {context.partition_keys[-1]}") as connection:
         finished = stored_weekends(connection, race.RESULTS.qualified)
         merged = with_states(merged, finished, clock.now())
-        rows = merged[merged["weekend"].isin({weekend.key for weekend in asked} | set(added))]
+        rows = merged[merged["weekend"].isin({weekend.key for weekend in weekends_of_the_run} | set(added))]
         refuse_mixture(connection, rows)
         replace_slices(connection, race.CALENDAR, rows)
         # The sample's calendar is the embedded one: it has no news, and must not undo what a real source told.
@@ -123,9 +123,9 @@ def _ingest(context: dg.AssetExecutionContext, config: IngestConfig, warehouse: 
     Fails when not one session could be stored although there should be one: what was stored before stays as it is.
     A job that runs unattended goes on without practice or laps, with a warning.
     """
-    asked = weekends_of_run(context)
+    weekends = weekends_of_run(context)
     source = _asked(context, lambda: race_data.open(clock))
-    fetched: Fetched = _asked(context, lambda: getattr(source, what)(asked))
+    fetched: Fetched = _asked(context, lambda: getattr(source, what)(weekends))
     has_rows = any(len(frame) for frame in fetched.tables.values())
     faults = [refusal for refusal in fetched.refused if not refusal.expected]
     optional = what in _MAY_LACK and context.run.job_name in UNATTENDED_JOBS
@@ -138,7 +138,7 @@ def _ingest(context: dg.AssetExecutionContext, config: IngestConfig, warehouse: 
     name = context.asset_key.to_user_string()
     written: dict[str, int] = {}
     if has_rows:
-        span = asked[0].key if len(asked) == 1 else f"{asked[0].key}...{asked[-1].key}"
+        span = weekends[0].key if len(weekends) == 1 else f"{weekends[0].key}...{weekends[-1].key}"
         with warehouse.write(f"{name} {span}") as connection:
             written = store(connection, fetched, config.accept_fewer_rows)
     if faults:

@@ -52,12 +52,12 @@ def listnet_temperature(context: dg.AssetExecutionContext, config: TemperatureCo
     def progress(trial: int, temperature: float, spearman: float) -> None:
         context.log.info("trial %d of %d: T = %.2f gives Spearman %.4f", trial, config.trials, temperature, spearman)
 
-    found = search_temperature(rows, trials_file, max_trials=config.trials, seed=config.seed, progress=progress)
-    table = found.trials.assign(data_version=version, seed=config.seed)
+    search = search_temperature(rows, trials_file, max_trials=config.trials, seed=config.seed, progress=progress)
+    table = search.trials.assign(data_version=version, seed=config.seed)
     with warehouse.write("listnet_temperature") as connection:
         replace_slices(connection, tables.TEMPERATURES, table[tables.TEMPERATURES.column_names], accept_fewer_rows=True)
     return dg.MaterializeResult(metadata={
-        "temperature": found.temperature, "spearman": found.spearman, "trials": len(table),
+        "temperature": search.temperature, "spearman": search.spearman, "trials": len(table),
         "data_version": version, "preview": preview(table.sort_values("spearman", ascending=False)),
     })
 

@@ -91,7 +91,7 @@ class _Source:
     @property
     def source(self) -> RaceDataSource:
         if self._open is None:
-            self._open = self._race_data.open(self._clock, hurry_s=_SOURCE_ANSWERS_WITHIN_S)
+            self._open = self._race_data.open(self._clock, timeout_s=_SOURCE_ANSWERS_WITHIN_S)
         return self._open
 
 
@@ -125,11 +125,11 @@ def _refresh_calendar(ask: _Source, memory: SensorCursor, seasons: range, now: d
     """Write weekends that the source tells otherwise to the refreshed calendar, as `race_calendar` does."""
     everything = known_weekends(settings().calendar_path)
     try:
-        told = ask.source.calendar(seasons)
+        fetched = ask.source.calendar(seasons)
     except SourceError as problem:
         memory.outage = str(problem)
         return
     known = calendar_rows([weekend for weekend in everything if weekend.season in seasons], now)
-    if fresh := calendar_updates(everything, overlay(known, told, now), now):
+    if fresh := calendar_updates(everything, overlay(known, fetched, now), now):
         add_refreshed(settings().calendar_path, fresh)
     memory.calendar_asked_at = now

@@ -52,9 +52,9 @@ def scripted_races(context: dg.AssetExecutionContext, config: ScriptedEvalConfig
     with warehouse.read() as connection:
         scenes = sampler_of(connection)
     keys = held_out_races(config.seeds, config.unseen_circuits)
-    found, results = race(scenes, keys, SCRIPTED, config.workers or os.cpu_count() or 1), []
-    for done, few in enumerate(found, start=1):
-        results += few
+    races, results = race(scenes, keys, SCRIPTED, config.workers or os.cpu_count() or 1), []
+    for done, race_results in enumerate(races, start=1):
+        results += race_results
         if done % 60 == 0:
             context.log.info("%d of %d races", done, len(keys))
     rows = _rows(results, scenes, clock)
@@ -107,8 +107,8 @@ def strategy_evaluation(context: dg.AssetExecutionContext, config: EngineerEvalC
     hints = _hints(context, config, keys, scenes, candidates, race, warehouse, clock) if config.hint_races else {}
     candidates = [one for one in candidates if one.variant != "hints" or hints]
     results = []
-    for done, few in enumerate(race(candidates, keys, oracle=oracle, hints=hints), start=1):
-        results += few
+    for done, race_results in enumerate(race(candidates, keys, oracle=oracle, hints=hints), start=1):
+        results += race_results
         if done % 60 == 0:
             context.log.info("%d engineers in %d of %d races", len(candidates), done, len(keys))
     rows = _rows(results, scenes, clock)
@@ -147,12 +147,12 @@ def _oracle(connection: duckdb.DuckDBPyConnection, keys: Sequence["RaceKey"],
         FROM strategy.decisions d JOIN strategy.episodes e USING (policy, variant, family, seed)
         WHERE d.policy = 'oracle' AND e.scenes_version = ? AND e.env_version = ? GROUP BY ALL""",
                                [scenes.version, versions(scenes)["env_version"]]).fetchall()
-    found = {(family, seed): called for family, seed, called in calls}
-    lacking = [key for key in keys if key not in found]
+    by_race = {(family, seed): called for family, seed, called in calls}
+    lacking = [key for key in keys if key not in by_race]
     if lacking:
         raise dg.Failure(f"the oracle has not driven {len(lacking)} of {len(keys)} races, the first {lacking[0]}; "
                          "materialize scripted_races with at least as many seeds and unseen_circuits")
-    return found
+    return by_race
 
 
 def _workers(config: EngineerEvalConfig, device: str, profile: "Profile") -> int:
@@ -182,7 +182,7 @@ def _hints(context: dg.AssetExecutionContext, config: EngineerEvalConfig, keys: 
 
     pupil = next(replace(one, variant="training") for one in candidates if one.policy == "sft")
     played = race([pupil], race_keys("train", config.hint_races, start=HINTS_START), oracle={})
-    results = [one for few in played for one in few]
+    results = [one for race_results in played for one in race_results]
     rows = _rows(results, scenes, clock)
     with warehouse.write("strategy_evaluation training") as connection:
         for table in _TABLES:

@@ -95,8 +95,8 @@ def _launched(context: dg.AssetExecutionContext, job: "Job", file: Path, compute
         dg.PipesSubprocessClient().run(context=context.op_execution_context, env=parent_of(),
                                        command=compute.command(TRAINING, [str(file)], job.processes))
     except DagsterPipesExecutionError as problem:
-        said = file.with_name(FAILED)
-        raise dg.Failure(said.read_text() if said.is_file() else
+        report = file.with_name(FAILED)
+        raise dg.Failure(report.read_text() if report.is_file() else
                          f"{problem}, and it left no word: -9 means that it was killed, most often for want of memory; "
                          "its output is above or in the run's stderr") from problem
     return _tracked(TrainingResult.read(file.parent), run)

@@ -43,12 +43,12 @@ def race_story(warehouse: Warehouse, engineers: Engineers) -> dg.MaterializeResu
         if gains.empty:
             raise dg.Failure("no race was driven by an untrained and by a trained engineer; materialize "
                              "strategy_evaluation first")
-        told = gains.iloc[len(gains) // 2]
-        key = (str(told["family"]), int(told["seed"]))
-        before, after = (_played(connection, scenes, policy, key) for policy in ("untrained", str(told["policy"])))
+        row = gains.iloc[len(gains) // 2]
+        key = (str(row["family"]), int(row["seed"]))
+        before, after = (_played(connection, scenes, policy, key) for policy in ("untrained", str(row["policy"])))
     pictures = _saved({"race-story": story_figure(before, after)}, Path(engineers.pictures))
     return dg.MaterializeResult(metadata={
-        "family": key[0], "seed": key[1], "policy": told["policy"], "gain": float(told["gain"]), **pictures})
+        "family": key[0], "seed": key[1], "policy": row["policy"], "gain": float(row["gain"]), **pictures})
 
 
 @dg.asset(**ENGINEER_GROUP, kinds={"python", "matplotlib"}, deps=[strategy_evaluation],
@@ -109,12 +109,12 @@ def _saved(figures: dict[str, "Figure"], folder: Path) -> dict[str, dg.MetadataV
     from f1_pipelines.plots.style import png_of, svg_of
 
     folder.mkdir(parents=True, exist_ok=True)
-    told: dict[str, dg.MetadataValue] = {}
+    metadata: dict[str, dg.MetadataValue] = {}
     for name, figure in figures.items():
         png = png_of(figure)
         for suffix, content in (("png", png), ("svg", svg_of(figure))):
             growing = folder / f".{name}.{suffix}"
             growing.write_bytes(content)
             growing.replace(folder / f"{name}.{suffix}")
-        told |= {name: picture(png, name), f"{name}_file": dg.MetadataValue.path(str(folder / f"{name}.png"))}
-    return told
+        metadata |= {name: picture(png, name), f"{name}_file": dg.MetadataValue.path(str(folder / f"{name}.png"))}
+    return metadata

@@ -37,7 +37,7 @@ class ContinualPredictor:
     stored: PretrainingCache | None = None
     _rows: pd.DataFrame | None = field(default=None, repr=False)
     _digests: pd.Series | None = field(default=None, repr=False)
-    _asked: dict[int, tuple[pd.DataFrame, str, LearntState]] = field(default_factory=dict, repr=False)
+    _by_season: dict[int, tuple[pd.DataFrame, str, LearntState]] = field(default_factory=dict, repr=False)
     _learnt: dict[tuple[str, ...], LearntState] = field(default_factory=dict, repr=False)
     _places: dict[tuple[str, str], PositionModel] = field(default_factory=dict, repr=False)
 
@@ -49,7 +49,7 @@ class ContinualPredictor:
         """Take note of these races. They are learnt from once a race asks, for its season says which are pretraining's.
         """
         if self._rows is None or not train_rows.equals(self._rows):
-            self._rows, self._asked = train_rows, {}
+            self._rows, self._by_season = train_rows, {}
             self._digests = pd.util.hash_pandas_object(train_rows, index=False)
 
     def scores(self, race: pd.DataFrame) -> np.ndarray:
@@ -86,14 +86,14 @@ class ContinualPredictor:
     def _before(self, season: int) -> tuple[pd.DataFrame, str, LearntState]:
         """Races of the pretraining for a season, their version, and what is known now; worked out once for a `fit`."""
         rows = self._fitted_rows()
-        if season not in self._asked:
+        if season not in self._by_season:
             seasons = sorted({s for s in rows["season"] if s < season})[-self.last_seasons:]
             earlier = rows[rows["season"].isin(seasons)]
             version = self._version(earlier)
             if (version,) not in self._learnt:
                 self._learnt[version,] = self._pretrained(earlier)
-            self._asked[season] = earlier, version, self._learn_since(season, earlier, version)
-        return self._asked[season]
+            self._by_season[season] = earlier, version, self._learn_since(season, earlier, version)
+        return self._by_season[season]
 
     def _learn_since(self, season: int, earlier: pd.DataFrame, version: str) -> LearntState:
         pretrained = known = self._learnt[version,]

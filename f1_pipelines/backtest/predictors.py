@@ -35,11 +35,11 @@ class TrainedPredictor:
     def fit(self, train_rows: pd.DataFrame) -> None:
         """Learn from the latest seasons of these races, unless that was done."""
         seasons = sorted(int(season) for season in train_rows["season"].unique())
-        kept = seasons if self.last_seasons is None else seasons[-self.last_seasons:]
-        rows = train_rows[train_rows["season"].isin(kept)]
+        used = seasons if self.last_seasons is None else seasons[-self.last_seasons:]
+        rows = train_rows[train_rows["season"].isin(used)]
         if self._rows is None or not rows.equals(self._rows):
             self._rows = rows
-            self.trained, _ = train(rows, replace(self.config, seasons=tuple(kept)))
+            self.trained, _ = train(rows, replace(self.config, seasons=tuple(used)))
 
     def scores(self, race: pd.DataFrame) -> np.ndarray:
         """Score one race, higher = further ahead."""

@@ -113,27 +113,27 @@ def evaluate_races(predictors: Sequence[Predictor], features_with_targets: pd.Da
                 done = [_judge_race(predictor, race, seen) for race, seen in tested]
             if known is not None and fold:
                 known[*fold, predictor.name] = done
-            for judged, told in done:
+            for judged, probabilities in done:
                 races += [{**row, "protocol": protocol} for row in judged]
-                cars += [] if told is None else [told.assign(protocol=protocol)]
+                cars += [] if probabilities is None else [probabilities.assign(protocol=protocol)]
     return Evaluated(pd.DataFrame(races), pd.concat(cars, ignore_index=True) if cars else pd.DataFrame())
 
 
 def _judge_race(predictor: Predictor, race: pd.DataFrame, seen: pd.DataFrame) -> RaceEvaluation:
     """One race, whatever the protocol: a row for each population, and the chances of its cars if there are any."""
-    order, scores, told, believed = race["official_order"], np.asarray(predictor.scores(seen)), None, {}
-    said = {**race[["weekend", "season", "race_start"]].iloc[0], "predictor": predictor.name}
+    order, scores, probabilities, believed = race["official_order"], np.asarray(predictor.scores(seen)), None, {}
+    key = {**race[["weekend", "season", "race_start"]].iloc[0], "predictor": predictor.name}
     if isinstance(predictor, ProbabilisticPredictor):
-        told = position_probabilities(predictor.drawn(seen), seen["constructor"])
-        told = told.assign(driver=seen["driver"], official_order=order.to_numpy("int64"), **said)
-        believed = chance_metrics(told)
+        probabilities = position_probabilities(predictor.drawn(seen), seen["constructor"])
+        probabilities = probabilities.assign(driver=seen["driver"], official_order=order.to_numpy("int64"), **key)
+        believed = chance_metrics(probabilities)
     rows = []
     for population in POPULATIONS:
-        kept = np.ones(len(race), bool) if population == "starters" else race["classified"].to_numpy(bool)
-        rows.append({**said, "population": population, "n_cars": int(kept.sum()),
-                     **race_metrics(scores[kept], order.to_numpy("float64")[kept]),
+        counted = np.ones(len(race), bool) if population == "starters" else race["classified"].to_numpy(bool)
+        rows.append({**key, "population": population, "n_cars": int(counted.sum()),
+                     **race_metrics(scores[counted], order.to_numpy("float64")[counted]),
                      **(believed if population == "starters" else {})})
-    return rows, told
+    return rows, probabilities
 
 
 def evaluate(predictors: Sequence[Predictor], features_with_targets: pd.DataFrame, protocol: str) -> pd.DataFrame:

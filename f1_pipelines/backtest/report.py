@@ -91,9 +91,9 @@ def versions(rows: pd.DataFrame, kinds: pd.DataFrame, protocol: str) -> tuple[st
     from f1_pipelines.sim.engine.step import ENGINE_VERSION
 
     tested = kinds[kinds.index.isin(set(rows["weekend"]))].sort_index()
-    said = [EVALUATION_VERSION, protocol, RANKER, F1NET, DEFAULT, INPUTS, PRIOR, ENGINE_VERSION, STRETCH, DAY_SD_PCT,
-            evaluated_races(), tested.to_csv()]
-    return data_version(rows), hashlib.sha256(repr(said).encode()).hexdigest()[:12]
+    settings = [EVALUATION_VERSION, protocol, RANKER, F1NET, DEFAULT, INPUTS, PRIOR, ENGINE_VERSION, STRETCH,
+                DAY_SD_PCT, evaluated_races(), tested.to_csv()]
+    return data_version(rows), hashlib.sha256(repr(settings).encode()).hexdigest()[:12]
 
 
 def evaluate_protocol(rows: pd.DataFrame, results: pd.DataFrame, kinds: pd.DataFrame, protocol: str,

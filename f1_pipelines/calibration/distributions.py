@@ -69,16 +69,16 @@ def measures(staged: pd.DataFrame, results: pd.DataFrame) -> pd.DataFrame:
     """What is measured on laps, one row per race and quantity: `weekend`, `quantity`, `value`."""
     distance = staged.groupby("weekend")["lap"].max().to_dict()
     clean = dry_races(staged)
-    found = overtaking.pairs(staged, fit_races(clean, distance))
+    pairs = overtaking.pairs(staged, fit_races(clean, distance))
     losses, ratios = stops.stop_losses(staged), safety_cars.lap_ratios(staged)
     first = undercut.undercuts(staged, losses)
     spread = safety_cars.spread_under_sc(staged, safety_cars.periods(safety_cars.status_by_race(staged, distance)))
     by_quantity = {
         "places changed in lap 1, mean": incidents.places_by_race(incidents.first_laps(staged, results)),
-        "passes per race, gap < 1.5 s": _by_race(found[found["gap_s"] < overtaking.FIT_GAP_S], "passed", "sum"),
+        "passes per race, gap < 1.5 s": _by_race(pairs[pairs["gap_s"] < overtaking.FIT_GAP_S], "passed", "sum"),
         "share of clean laps begun < 1 s behind": _share_close(clean),
-        "median gap to the car ahead in pairs < 3 s, s": _by_race(found[found["gap_s"] < 3.0], "gap_s", "median"),
-        "lap scatter, robust sd of pairs' loss, s": _by_race(found[found["gap_s"] > 3.0], "loss_s", _mad),
+        "median gap to the car ahead in pairs < 3 s, s": _by_race(pairs[pairs["gap_s"] < 3.0], "gap_s", "median"),
+        "lap scatter, robust sd of pairs' loss, s": _by_race(pairs[pairs["gap_s"] > 3.0], "loss_s", _mad),
         "stop loss green, median, s": _by_race(losses[losses["kind"] == "green"], "loss_s", "median"),
         "stop loss green, robust sd, s": _by_race(losses[losses["kind"] == "green"], "loss_s", _mad),
         "stop loss VSC, s": _by_race(losses[losses["kind"] == "vsc"], "loss_s", "median"),

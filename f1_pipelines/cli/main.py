@@ -66,10 +66,10 @@ def predict(weekend: str, stage: str | None, form: str) -> None:
     """
     from f1_pipelines.forecast.report import predict_stored
 
-    told = predict_stored(weekend, stage)
+    stored = predict_stored(weekend, stage)
     if form == "table":
-        click.echo(told.heading)
-    _print_rows(told.ranking, form)
+        click.echo(stored.heading)
+    _print_rows(stored.ranking, form)
 
 
 @cli.command()
@@ -260,7 +260,7 @@ def doctor(free_pools: bool, run: str | None, quiet: bool, deep: bool) -> None:
         return
     findings = examine(deep)
     for finding in findings:
-        click.echo(f"{'ok  ' if finding.well else 'FAIL'}  {finding.what}: {finding.told}")
+        click.echo(f"{'ok  ' if finding.well else 'FAIL'}  {finding.what}: {finding.text}")
     if not all(finding.well for finding in findings):
         sys.exit(1)
 

@@ -56,7 +56,7 @@ def _origin(engineer: Mapping[str, Any], profile: Profile | None) -> str:
 
 def _training(engineer: Mapping[str, Any]) -> str:
     settings = json.loads(engineer["settings"])
-    told = {
+    shown = {
         "Environment version": engineer["env_version"], "Prompt version": engineer["prompt_version"],
         "Data version (circuits and fields, `scenes_version`)": f"`{engineer['scenes_version']}`",
         "Training seed": engineer["training_seed"], "Turns or tried calls learnt from": f"{engineer['n_turns']:,}",
@@ -66,7 +66,7 @@ def _training(engineer: Mapping[str, Any]) -> str:
         "Made at": f"{pd.Timestamp(engineer['made_at']):%Y-%m-%d %H:%M} UTC",
         "Settings": ", ".join(f"{name} {value}" for name, value in settings.items()) or "none",
     }
-    return "## Training\n\n| | |\n| --- | --- |\n" + "\n".join(f"| {name} | {value} |" for name, value in told.items())
+    return "## Training\n\n| | |\n| --- | --- |\n" + "\n".join(f"| {name} | {value} |" for name, value in shown.items())
 
 
 def _scores(board: pd.DataFrame, leaderboard: pd.DataFrame) -> str:
@@ -84,30 +84,30 @@ def _scores(board: pd.DataFrame, leaderboard: pd.DataFrame) -> str:
 def _limits(board: pd.DataFrame, leaderboard: pd.DataFrame) -> str:
     """What the data says it is bad at."""
     plain = board[board["variant"] == "plain"].set_index("family")
-    said = ["Knows sprints of 10 to 15 laps with six cars in this project's simulator; nothing about real pit walls."]
+    limits = ["Knows sprints of 10 to 15 laps with six cars in this project's simulator; nothing about real pit walls."]
     expert = leaderboard[(leaderboard["policy"] == "expert") & (leaderboard["variant"] == "plain")].set_index("family")
     short = (expert["mean"] - plain["mean"]).drop([ALL, UNSEEN_CIRCUIT], errors="ignore").dropna().sort_values()
     for family, behind in short[::-1].head(WORST).items():
-        said.append(f"{behind:.3f} behind the expert in {family} ({plain.loc[family, 'mean']:.3f}).")
+        limits.append(f"{behind:.3f} behind the expert in {family} ({plain.loc[family, 'mean']:.3f}).")
     if UNSEEN_FAMILY in plain.index:
-        said.append(f"{UNSEEN_FAMILY} was never trained on: {_mean(plain.loc[UNSEEN_FAMILY])}.")
+        limits.append(f"{UNSEEN_FAMILY} was never trained on: {_mean(plain.loc[UNSEEN_FAMILY])}.")
     if UNSEEN_CIRCUIT in plain.index:
-        said.append(f"Circuits never trained on: {_mean(plain.loc[UNSEEN_CIRCUIT])}.")
+        limits.append(f"Circuits never trained on: {_mean(plain.loc[UNSEEN_CIRCUIT])}.")
     whole = board[board["family"] == ALL].set_index("variant")
     if "renamed" in whole.index and "plain" in whole.index:
-        said.append(f"With other car numbers and an unknown circuit name: {_mean(whole.loc['renamed'])}, else "
-                    f"{whole.loc['plain', 'mean']:.3f}.")
+        limits.append(f"With other car numbers and an unknown circuit name: {_mean(whole.loc['renamed'])}, else "
+                      f"{whole.loc['plain', 'mean']:.3f}.")
     failed = float(board["parse_failures"].max())
-    said.append(f"{failed:.2%} of its outputs were no command at worst; each cost what staying out costs, and more."
-                if failed else "None of its outputs was no command.")
+    limits.append(f"{failed:.2%} of its outputs were no command at worst; each cost what staying out costs, and more."
+                  if failed else "None of its outputs was no command.")
     if (board["constant_score"].astype(bool)).any():
-        said.append("Its score is the same in every race of a family: something is wrong with it.")
-    return "## What it can't do\n\n" + "\n".join(f"- {line}" for line in said)
+        limits.append("Its score is the same in every race of a family: something is wrong with it.")
+    return "## What it can't do\n\n" + "\n".join(f"- {line}" for line in limits)
 
 
 def _seeds(mine: pd.DataFrame) -> str:
-    rows = [f"| {split} | {family} | {len(few)} | {_ranges(few)} |"
-            for (split, family), few in mine.drop_duplicates(["family", "seed"]).groupby(["split", "family"])]
+    rows = [f"| {split} | {family} | {len(races)} | {_ranges(races)} |"
+            for (split, family), races in mine.drop_duplicates(["family", "seed"]).groupby(["split", "family"])]
     return ("## Held-out races\n\nNever trained on and not used to choose a checkpoint.\n\n"
             "| split | family | races | seeds |\n| --- | --- | --: | --- |\n" + "\n".join(rows))
 
@@ -122,8 +122,8 @@ def _loading(engineer: Mapping[str, Any]) -> str:
             "template is the tokenizer's. `meta.json` names the versions and digests, and other versions are refused.")
 
 
-def _ranges(few: pd.DataFrame) -> str:
-    seeds = sorted(few["seed"].astype(int))
+def _ranges(numbers: pd.DataFrame) -> str:
+    seeds = sorted(numbers["seed"].astype(int))
     return f"{len(seeds)} from {seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else str(seeds[0])
 
 

@@ -30,10 +30,10 @@ def memory_for(what: str, device: str, remedy: str) -> Iterator[None]:
     try:
         yield
     except (MemoryError, RuntimeError) as problem:  # torch's own error is a RuntimeError; of the CPU it has none
-        said = str(problem)
-        if not isinstance(problem, MemoryError) and not any(words in said for words in _OUT_OF_MEMORY):
+        message = str(problem)
+        if not isinstance(problem, MemoryError) and not any(words in message for words in _OUT_OF_MEMORY):
             raise
-        wanted = said.splitlines()[0][:160] if said else type(problem).__name__
+        wanted = message.splitlines()[0][:160] if message else type(problem).__name__
         raise OutOfMemory(f"{what} ran out of memory on {device} ({wanted}); {remedy}, stop what else runs there, or "
                           "take a smaller profile (F1_PROFILE=tiny)") from problem
 

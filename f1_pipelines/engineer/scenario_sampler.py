@@ -70,9 +70,9 @@ class ScenarioSampler:
     @classmethod
     def from_json(cls, text: str) -> ScenarioSampler:
         """The scenes of `as_json`."""
-        told = json.loads(text)
-        return cls({name: CircuitParameters(**_tuples(values)) for name, values in told["circuits"].items()},
-                   tuple(GridSpec(**_tuples(values)) for values in told["fields"]))
+        fields = json.loads(text)
+        return cls({name: CircuitParameters(**_tuples(values)) for name, values in fields["circuits"].items()},
+                   tuple(GridSpec(**_tuples(values)) for values in fields["fields"]))
 
 
 def stored_sampler(connection: duckdb.DuckDBPyConnection) -> ScenarioSampler:

@@ -41,11 +41,12 @@ def simulated_rows(features: pd.DataFrame, trained: TrainedRanker, checkpoint: s
         weekend, stage = known_weekend(str(key), settings().calendar_path), race["stage"].iloc[0]
         circuit = circuit_for(weekend, circuits)
         field_ = field_of(race, trained.scores(race), f"{key}/{stage}/{checkpoint}")
-        told = position_probabilities(simulate(field_, weekend, circuit, pace, races), race["constructor"])
-        told = told.assign(pace_s=pace_s(field_, pace, circuit), circuit_provenance=circuit.provenance,
-                           inputs=_as_json(pace, circuits.get(weekend.circuit)))
-        told["predicted_position"] = told["expected_position"].rank(method="first").astype(int)
-        rows.append(race[["weekend", "driver", "stage", "constructor"]].join(told))
+        probabilities = position_probabilities(simulate(field_, weekend, circuit, pace, races), race["constructor"])
+        probabilities = probabilities.assign(pace_s=pace_s(field_, pace, circuit),
+                                             circuit_provenance=circuit.provenance,
+                                             inputs=_as_json(pace, circuits.get(weekend.circuit)))
+        probabilities["predicted_position"] = probabilities["expected_position"].rank(method="first").astype(int)
+        rows.append(race[["weekend", "driver", "stage", "constructor"]].join(probabilities))
     frame = pd.concat(rows).assign(checkpoint=checkpoint, races=races, made_at=made_at)
     frame["in_sample"] = knows_outcome(trained, features.loc[frame.index])
     return SIMULATED_PREDICTIONS.conform(frame[SIMULATED_PREDICTIONS.column_names])

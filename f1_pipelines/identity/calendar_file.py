@@ -92,9 +92,9 @@ def add_refreshed(path: Path, weekends: Iterable[Weekend]) -> None:
     """
     added = {weekend.key: weekend for weekend in weekends}
     taken = {(weekend.season, weekend.round) for weekend in added.values()}
-    kept = [weekend for weekend in read_calendar(path) if weekend.key not in added] if path.exists() else []
+    others = [weekend for weekend in read_calendar(path) if weekend.key not in added] if path.exists() else []
     write_refreshed(path, [*added.values(), *(
-        replace(weekend, round=None) if (weekend.season, weekend.round) in taken else weekend for weekend in kept)])
+        replace(weekend, round=None) if (weekend.season, weekend.round) in taken else weekend for weekend in others)])
 
 
 def write_refreshed(path: Path, weekends: Iterable[Weekend]) -> None:

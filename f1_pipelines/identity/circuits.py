@@ -50,12 +50,12 @@ def circuits() -> dict[tuple[str, str], Circuit]:
 
 def circuit_of(circuit: str, layout: str) -> Circuit:
     """The track of a location and layout."""
-    found = circuits().get((circuit, layout))
-    if found is None:
+    track = circuits().get((circuit, layout))
+    if track is None:
         there = sorted(known for place, known in circuits() if place == circuit)
         raise UnknownCircuit(f'circuit "{circuit}" with layout "{layout}" is not in circuits.csv; '
                              + (f"it has {', '.join(there)} there." if there else "add its row there."))
-    return found
+    return track
 
 
 def timezone_of(circuit: str, layout: str) -> ZoneInfo:

@@ -74,12 +74,12 @@ def differences(connection: duckdb.DuckDBPyConnection, prediction: str, checkpoi
 
 
 def _pretrain(connection: duckdb.DuckDBPyConnection, checkpoint: str, folder: Path) -> Checkpoint:
-    found = connection.execute("SELECT settings, feature_version, data_version FROM ranking.checkpoints "
-                               "WHERE checkpoint = ? AND kind = 'pretrained'", [checkpoint]).fetchall()
-    if not found or found[0][0] is None:
+    rows = connection.execute("SELECT settings, feature_version, data_version FROM ranking.checkpoints "
+                              "WHERE checkpoint = ? AND kind = 'pretrained'", [checkpoint]).fetchall()
+    if not rows or rows[0][0] is None:
         raise Untraceable(f"{checkpoint} is unknown as a pretrained checkpoint, or older than the record of settings; "
                           "materialize pretrained_ranker again")
-    ((settings, feature_version, data_version),) = found
+    ((settings, feature_version, data_version),) = rows
     fields: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value
                               for name, value in json.loads(settings).items()}
     config = TrainConfig(**fields)

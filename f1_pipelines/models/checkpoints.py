@@ -162,8 +162,8 @@ def _rebuild(meta: dict[str, Any], weights: bytes) -> TrainedRanker:
 
 def _weights(trained: TrainedRanker) -> dict[str, Tensor]:
     """The model's weights, and those of its probabilities."""
-    told = {} if trained.places is None else {_PLACES: trained.places.weights, _STOPS: trained.places.stops}
-    places = {prefix + stage: torch.from_numpy(weights) for prefix, by_stage in told.items()
+    by_prefix = {} if trained.places is None else {_PLACES: trained.places.weights, _STOPS: trained.places.stops}
+    places = {prefix + stage: torch.from_numpy(weights) for prefix, by_stage in by_prefix.items()
               for stage, weights in by_stage.items()}
     return {**trained.model.state_dict(), **places}
 

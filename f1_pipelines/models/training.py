@@ -75,14 +75,14 @@ def one_thread() -> Iterator[None]:
 
 def training_races(frame: pd.DataFrame, seasons: Collection[int] | None = None) -> pd.DataFrame:
     """Starters of run races of these seasons; an error where none are left."""
-    kept = frame[frame["started"].astype(bool)] if "started" in frame.columns else frame
-    kept = kept[kept["official_order"].notna()]
+    races = frame[frame["started"].astype(bool)] if "started" in frame.columns else frame
+    races = races[races["official_order"].notna()]
     if seasons is not None:
-        kept = kept[kept["season"].isin(list(seasons))]
-    if kept.empty:
+        races = races[races["season"].isin(list(seasons))]
+    if races.empty:
         wanted = "any season" if seasons is None else ", ".join(str(season) for season in seasons)
         raise ValueError(f"0 races with an official order in {wanted} (needs at least 1): load their results first")
-    return kept
+    return races
 
 
 def epochs(

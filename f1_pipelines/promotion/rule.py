@@ -190,10 +190,10 @@ def _forecasts(connection: duckdb.DuckDBPyConnection, candidate: Checkpoint, cha
     judged, known = [], dict(tuple(rows[rows["race_start"] > first].groupby("weekend")))
     for weekend in starts.index[starts > first]:
         race = known[weekend].sort_values("driver", ignore_index=True)
-        found = {name: _forecaster(chain, [link for link in chain if learnt[link.id] < starts[weekend]])
-                 for name, chain in chains.items()}
-        rankers = {name: ranker for name, ranker in found.items() if ranker is not None}
-        if len(rankers) < len(found) or len(race) < 2:
+        forecasters = {name: _forecaster(chain, [link for link in chain if learnt[link.id] < starts[weekend]])
+                       for name, chain in chains.items()}
+        rankers = {name: ranker for name, ranker in forecasters.items() if ranker is not None}
+        if len(rankers) < len(forecasters) or len(race) < 2:
             continue
         each = {ranker.id: ranker.trained for ranker in rankers.values()}  # mostly one: both come the same way
         with one_thread():

@@ -59,24 +59,24 @@ class Compute(dg.ConfigurableResource[None]):
         Raises:
             RuntimeError: So many can't; the message says why and what to do.
         """
-        asked = f"{self.processes} processes were asked for"
+        wanted = f"{self.processes} processes were asked for"
         if self.launcher != "accelerate":
             if self.processes > 1:
-                raise RuntimeError(f"{asked}, and launcher {self.launcher} starts one; set launcher to accelerate, or "
+                raise RuntimeError(f"{wanted}, and launcher {self.launcher} starts one; set launcher to accelerate, or "
                                    "processes to 0")
             return 1
         if device == "cpu":
             return max(self.processes, 1)
         if device != "cuda":
             if self.processes > 1:
-                raise RuntimeError(f"{asked}, and device {device} is a single GPU; set device to cuda, or processes "
+                raise RuntimeError(f"{wanted}, and device {device} is a single GPU; set device to cuda, or processes "
                                    "to 1")
             return 1
         import torch
 
         gpus = torch.cuda.device_count()
         if self.processes > gpus:
-            raise RuntimeError(f"{asked}, each on a GPU of its own, and torch sees {gpus}; set processes to {gpus} or "
+            raise RuntimeError(f"{wanted}, each on a GPU of its own, and torch sees {gpus}; set processes to {gpus} or "
                                "less, 0 for one on each")
         return self.processes or gpus
 
@@ -117,5 +117,5 @@ def free_memory_gib(device: str) -> float:
 
         return torch.cuda.mem_get_info(device)[0] / GIB
     with open("/proc/meminfo") as table:
-        told = dict(line.split(":", 1) for line in table)
-    return int(told["MemAvailable"].split()[0]) / 2**20
+        fields = dict(line.split(":", 1) for line in table)
+    return int(fields["MemAvailable"].split()[0]) / 2**20

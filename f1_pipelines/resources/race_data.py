@@ -35,11 +35,11 @@ class RaceData(dg.ConfigurableResource[None]):
     f1db_folder: str = Field(description="Where a downloaded release is kept.")
     fastf1_cache: str = Field(description="FastF1's cache folder.")
 
-    def open(self, clock: Clock, hurry_s: float | None = None) -> RaceDataSource:
-        """The source. `hurry_s`: how long it may take to answer, all requests together [s]; empty: as long as need be.
+    def open(self, clock: Clock, timeout_s: float | None = None) -> RaceDataSource:
+        """The source. `timeout_s`: how long it may take to answer, all requests together [s]; empty: as long as need be.
         """
         return open_source(
             self.source, clock.now, f1db_path=Path(self.f1db_path) if self.f1db_path else None, f1db_url=self.f1db_url,
             f1db_folder=Path(self.f1db_folder), laps_archive=Path(self.laps_archive) if self.laps_archive else None,
             calendar_path=Path(self.calendar) if self.calendar else None,
-            fastf1_cache=Path(self.fastf1_cache), hurry_s=hurry_s)
+            fastf1_cache=Path(self.fastf1_cache), timeout_s=timeout_s)

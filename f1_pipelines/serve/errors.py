@@ -24,9 +24,9 @@ def fault(problem: Exception) -> JSONResponse:
 
 
 async def _not_understood(_: Request, problem: RequestValidationError) -> JSONResponse:
-    told = [{"loc": [_plain(part) for part in error["loc"]], "msg": _plain(error["msg"]), "type": error["type"]}
-            for error in problem.errors()]
-    return JSONResponse({"detail": told}, 422)
+    errors = [{"loc": [_plain(part) for part in error["loc"]], "msg": _plain(error["msg"]), "type": error["type"]}
+              for error in problem.errors()]
+    return JSONResponse({"detail": errors}, 422)
 
 
 async def _refused(_: Request, problem: HTTPException) -> JSONResponse:

@@ -111,15 +111,15 @@ def predicted_order(connection: duckdb.DuckDBPyConnection, weekend: str, model: 
     """
     if model == PROMOTED:
         model = _promoted(connection)
-    found = connection.execute(
+    stored = connection.execute(
         f"""SELECT p.checkpoint, p.stage FROM ranking.predictions p JOIN race.calendar c USING (weekend)
             WHERE p.weekend = ? AND (? IS NULL OR p.checkpoint = ?) AND (? IS NULL OR p.stage = ?)
             ORDER BY {_STOOD} LIMIT 1""",
         [weekend, model, model, stage, stage]).fetchone()
-    if found:
+    if stored:
         rows = connection.execute(
             "SELECT * FROM ranking.predictions WHERE weekend = ? AND checkpoint = ? AND stage = ? "
-            "ORDER BY predicted_position", [weekend, *found]).df()
+            "ORDER BY predicted_position", [weekend, *stored]).df()
         return _as_order(connection, weekend, rows, stored=True)
     return _as_order(connection, weekend, _ranked_now(connection, weekend, model or _promoted(connection), stage),
                      stored=False)

@@ -51,10 +51,10 @@ def _is_sample(connection: duckdb.DuckDBPyConnection) -> bool:
 
 
 def _provisional(connection: duckdb.DuckDBPyConnection, weekend: str) -> str | None:
-    found = connection.execute("SELECT DISTINCT result_status FROM race.current_results WHERE weekend = ?",
-                               [weekend]).fetchone()
+    statuses = connection.execute("SELECT DISTINCT result_status FROM race.current_results WHERE weekend = ?",
+                                  [weekend]).fetchone()
     return f"PROVISIONAL: the result of {weekend} is not official yet and may change." \
-        if found and found[0] == "provisional" else None
+        if statuses and statuses[0] == "provisional" else None
 
 
 def _behind(connection: duckdb.DuckDBPyConnection) -> str | None:

@@ -70,8 +70,8 @@ class TrackedRun:
     def child(self, name: str, params: Mapping[str, object] | None = None,
               tags: Mapping[str, object] | None = None) -> Iterator[TrackedRun]:
         """A run below this one: FINISHED when the body ends well, else FAILED."""
-        told = {PARENT: self.id, **{tag: str(value) for tag, value in (tags or {}).items()}}
-        made = self.say(lambda to: to.client.create_run(to.experiment, run_name=name, tags=told))
+        tags_of_run = {PARENT: self.id, **{tag: str(value) for tag, value in (tags or {}).items()}}
+        made = self.say(lambda to: to.client.create_run(to.experiment, run_name=name, tags=tags_of_run))
         run = TrackedRun(self._store, self._line, made.info.run_id if made else None)
         run.params(params or {})
         try:
@@ -91,9 +91,9 @@ class TrackedRun:
             from mlflow.entities import Metric
 
             now_ms = int(time.time() * 1000)
-            told = [Metric(name, float(value), now_ms, step) for name, value, step in points]
-            for first in range(0, len(told), _MOST_POINTS):
-                to.client.log_batch(str(self.id), metrics=told[first:first + _MOST_POINTS])
+            points_of_curve = [Metric(name, float(value), now_ms, step) for name, value, step in points]
+            for first in range(0, len(points_of_curve), _MOST_POINTS):
+                to.client.log_batch(str(self.id), metrics=points_of_curve[first:first + _MOST_POINTS])
 
         self.say(write)
 
@@ -122,10 +122,10 @@ def end_orphans(opened: Opened, status_of: Callable[[str], Status | None]) -> No
 
 def code_version() -> dict[str, str]:
     """Version of this package and, where git and the repository are there, the commit (`-dirty` with changes)."""
-    told = {"code_version": version("f1-pipelines")}
+    versions = {"code_version": version("f1-pipelines")}
     try:
         git = subprocess.run(["git", "-C", str(PROJECT_ROOT), "describe", "--always", "--dirty", "--abbrev=40",
                               "--exclude=*"], capture_output=True, text=True, check=True, timeout=10)
     except (OSError, subprocess.SubprocessError):
-        return told
-    return told | {"git_commit": git.stdout.strip()}
+        return versions
+    return versions | {"git_commit": git.stdout.strip()}

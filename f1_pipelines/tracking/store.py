@@ -75,10 +75,11 @@ class TrackingStore:
         locked.parent.mkdir(parents=True, exist_ok=True)
         with writer_lock(locked, "tracking", wait_s):
             client = MlflowClient(tracking_uri=self.uri, registry_uri=self.uri)
-            found = client.get_experiment_by_name(EXPERIMENT)
+            experiment = client.get_experiment_by_name(EXPERIMENT)
             # Without a place of its own, a local experiment drops its files into the working directory.
             local = (self.folder.absolute() / "mlflow-artifacts").as_uri() if self.file else None
-            yield Opened(client, found.experiment_id if found else client.create_experiment(EXPERIMENT, local))
+            yield Opened(client, experiment.experiment_id if experiment
+                         else client.create_experiment(EXPERIMENT, local))
 
     def page(self, experiment: str, run: str) -> str:
         """Where people look at a run: its page on the server, or what to type for a SQLite file."""

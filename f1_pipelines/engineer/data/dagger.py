@@ -49,10 +49,10 @@ def dagger_round(engineer: Engineer, scenes: ScenarioSampler, races: int, number
     keys = dagger_keys(races, number)
     driven = batched_rollout([scenes.scenario(*key) for key in keys], engineer.commands)
     outputs = {key: race.outputs for key, race in zip(keys, driven, strict=True)}
-    turns = [without_needless_call(turn) for few in relabel_with_expert(scenes, outputs, os.cpu_count() or 1)
-             for turn in few]
-    said = [output for race in driven for output in race.outputs]
-    agree = np.mean([turn.completion == output for turn, output in zip(turns, said, strict=True)])
+    turns = [without_needless_call(turn) for race_turns in relabel_with_expert(scenes, outputs, os.cpu_count() or 1)
+             for turn in race_turns]
+    commands = [output for race in driven for output in race.outputs]
+    agree = np.mean([turn.completion == output for turn, output in zip(turns, commands, strict=True)])
     scores = [race.info["score"] for race in driven]
     listener.line(f"round {number}: the pupil scores {np.mean(scores):.3f} in {len(driven)} training races and agrees "
                   f"with the expert in {agree:.0%} of {len(turns)} laps")

@@ -113,9 +113,9 @@ def engineer_results(scenes: ScenarioSampler, candidates: Sequence[Candidate], k
     count = min(max(-(-len(keys) // BATCH_RACES), workers), len(keys))
     jobs = [[(key, tuple(oracle.get(key, ())), (hints or {}).get(key, "")) for key in keys[at::count]]
             for at in range(count)]
-    told = partial(_engineer_batch, scenes=scenes, candidates=tuple(candidates), device=device, bf16=bf16)
-    for few in map_races(told, jobs, workers, at_once=1):
-        yield from few
+    batch_job = partial(_engineer_batch, scenes=scenes, candidates=tuple(candidates), device=device, bf16=bf16)
+    for batch in map_races(batch_job, jobs, workers, at_once=1):
+        yield from batch
 
 
 def replay_calls(scenario: Scenario, policy: str, outputs: Sequence[str]) -> Played:
@@ -188,5 +188,5 @@ def _result(scenario: Scenario, sitting: RaceCalls, best: Sequence[Command] | No
         "finish_position": info["position"] if info["finished"] else None,
         "best_position": info["best_position"], "regret": regret.total if regret else None,
         "regret_s": info["regret_s"], "laps_called": len(decisions), "parse_failures": info["illegal"], "fallbacks": 0}
-    told = {**whole, **asdict(postmortem(race, regret))} if regret else None
-    return EpisodeResult(episode, decisions, told)
+    explained = {**whole, **asdict(postmortem(race, regret))} if regret else None
+    return EpisodeResult(episode, decisions, explained)

@@ -85,8 +85,8 @@ def kind_of(race: Rollout, regret: Regret, loss: Loss) -> str:
     if here.verb == "DONE":
         return "handed_over"
     if loss.dry:
-        asked = any(command is not None and command.verb == "INSPECT_FUEL_MARGIN" for command in called)
-        return "ran_dry" if asked or race.scenario.fuel_laps[0] > 0 else "unread_fuel"
+        inspected = any(command is not None and command.verb == "INSPECT_FUEL_MARGIN" for command in called)
+        return "ran_dry" if inspected or race.scenario.fuel_laps[0] > 0 else "unread_fuel"
     right = race.info["regret_s"] / race.scenario.length <= REGRET_FREE_S and not race.info["disqualified"]
     if loss.main == "comms" and (right or due_stop(race, regret, loss) is None):
         return _kind_of_talk(race, loss)

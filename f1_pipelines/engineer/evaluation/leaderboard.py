@@ -26,8 +26,8 @@ def leaderboard(episodes: pd.DataFrame) -> pd.DataFrame:
     """
     rows = []
     for (policy, variant), mine in episodes.groupby(["policy", "variant"], sort=False):
-        for family, few in leaderboard_parts(mine):
-            rows.append({"policy": policy, "variant": variant, "family": family, **_row(few, episodes)})
+        for family, part in leaderboard_parts(mine):
+            rows.append({"policy": policy, "variant": variant, "family": family, **_row(part, episodes)})
     return pd.DataFrame(rows)
 
 
@@ -35,53 +35,53 @@ def leaderboard_parts(mine: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
     """A policy's episodes by family, all families together (`all`), and those on unseen circuits."""
     apart = mine["split"] == UNSEEN_CIRCUIT
     for family in FAMILIES:
-        few = mine[~apart & (mine["family"] == family)]
-        if len(few):
-            yield family, few
+        part = mine[~apart & (mine["family"] == family)]
+        if len(part):
+            yield family, part
     if (~apart).any():
         yield ALL, mine[~apart]
     if apart.any():
         yield UNSEEN_CIRCUIT, mine[apart]
 
 
-def _row(few: pd.DataFrame, episodes: pd.DataFrame) -> dict[str, object]:
-    low, high = family_interval(few["score"], few)
-    keyed = few.set_index(["family", "seed"])
+def _row(part: pd.DataFrame, episodes: pd.DataFrame) -> dict[str, object]:
+    low, high = family_interval(part["score"], part)
+    keyed = part.set_index(["family", "seed"])
     plain = episodes[episodes["variant"] == "plain"]
     sft = _paired(keyed, plain[plain["policy"] == "sft"])
-    over = few["score"].to_numpy(float) - sft if sft is not None else None
-    over_low, over_high = family_interval(over, few) if over is not None else (None, None)
+    over = part["score"].to_numpy(float) - sft if sft is not None else None
+    over_low, over_high = family_interval(over, part) if over is not None else (None, None)
     gap, gap_low, gap_high = _gap(keyed, plain)
     return {
-        "checkpoint": few["checkpoint"].iloc[0], "n": len(few), "mean": family_mean(few["score"], few),
+        "checkpoint": part["checkpoint"].iloc[0], "n": len(part), "mean": family_mean(part["score"], part),
         "low": low, "high": high, "gap_closed": gap, "gap_low": gap_low, "gap_high": gap_high,
-        "over_sft": family_mean(over, few) if over is not None else None, "over_sft_low": over_low,
+        "over_sft": family_mean(over, part) if over is not None else None, "over_sft_low": over_low,
         "over_sft_high": over_high,
-        "regret": family_mean(few["regret"], few) if few["regret"].notna().all() else None,
-        **{name: family_mean(few[name], few) for name in DIMENSIONS},
-        "parse_failures": float(few["parse_failures"].sum() / few["laps_called"].sum()),
-        "constant_score": bool(len(few) > 2 and few["score"].max() - few["score"].min() < SAME),
-        **{name: few[name].iloc[0] for name in ("env_version", "prompt_version", "scenes_version", "made_at")},
+        "regret": family_mean(part["regret"], part) if part["regret"].notna().all() else None,
+        **{name: family_mean(part[name], part) for name in DIMENSIONS},
+        "parse_failures": float(part["parse_failures"].sum() / part["laps_called"].sum()),
+        "constant_score": bool(len(part) > 2 and part["score"].max() - part["score"].min() < SAME),
+        **{name: part[name].iloc[0] for name in ("env_version", "prompt_version", "scenes_version", "made_at")},
     }
 
 
-def family_mean(values: object, few: pd.DataFrame) -> float:
+def family_mean(values: object, races: pd.DataFrame) -> float:
     """Mean over families of the mean over their races, each an exactly rounded sum: it can't leave the span of the
     values, as a sum of weights of 1/42 does (42 scores of 1.0 came to 1.0000000000000002)."""
-    families = pd.Series(np.asarray(values, float)).groupby(few["family"].to_numpy())
+    families = pd.Series(np.asarray(values, float)).groupby(races["family"].to_numpy())
     means = [math.fsum(own) / len(own) for _, own in families]
     return math.fsum(means) / len(means)
 
 
-def _weights(few: pd.DataFrame) -> np.ndarray:
+def _weights(races: pd.DataFrame) -> np.ndarray:
     """(n,) such that families weigh alike; they add up to 1."""
-    counts = few["family"].map(few["family"].value_counts()).to_numpy(float)
-    return 1.0 / (counts * few["family"].nunique())
+    counts = races["family"].map(races["family"].value_counts()).to_numpy(float)
+    return 1.0 / (counts * races["family"].nunique())
 
 
-def family_interval(values: object, few: pd.DataFrame) -> tuple[float, float]:
+def family_interval(values: object, races: pd.DataFrame) -> tuple[float, float]:
     """95 % bootstrap interval of the weighted mean. Weighing a race by its family's share keeps a mean a mean."""
-    return mean_interval(np.asarray(values, float) * _weights(few) * len(few))
+    return mean_interval(np.asarray(values, float) * _weights(races) * len(races))
 
 
 def _paired(keyed: pd.DataFrame, other: pd.DataFrame) -> np.ndarray | None:

@@ -81,5 +81,5 @@ def first_costly(regret: Regret) -> int | None:
 def better_order(regret: Regret, lap: int) -> str:
     """What the oracle calls from that lap on, and what that would have been worth."""
     calls = [f"lap {at} {command}" for at, command in enumerate(regret.oracle[lap - 1:], lap) if command != STAY]
-    told = ", ".join(calls[:EXPLAINED_LOSSES]) + (" ..." if len(calls) > EXPLAINED_LOSSES else "")
-    return f"{told or 'STAY_OUT to the flag'} (worth {regret.worth[lap - 1]:.2f}, not {regret.worth[-1]:.2f})"
+    order = ", ".join(calls[:EXPLAINED_LOSSES]) + (" ..." if len(calls) > EXPLAINED_LOSSES else "")
+    return f"{order or 'STAY_OUT to the flag'} (worth {regret.worth[lap - 1]:.2f}, not {regret.worth[-1]:.2f})"

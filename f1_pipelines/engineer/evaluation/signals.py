@@ -43,9 +43,9 @@ def signal_of(race: Rollout, regret: Regret, loss: Loss, kind: str) -> str:
     if kind == "silent_pit_wall":
         return _what_was_due(race, regret, loss)
     if kind == "false_message":
-        said = race.seen[false_message(race, loss) - 1]
-        water = "wet" if said.wetness > 0 else "dry"
-        return f"{race.outputs[said.lap - 1][:60]} was said in lap {said.lap}, which showed {said.status}, {water}."
+        at = race.seen[false_message(race, loss) - 1]
+        water = "wet" if at.wetness > 0 else "dry"
+        return f"{race.outputs[at.lap - 1][:60]} was said in lap {at.lap}, which showed {at.status}, {water}."
     if kind == "parse_failure":
         return f"The environment answered: {str(race.errors[lap - 1]).split('. Valid')[0]}"
     if kind == "handed_over":
@@ -76,8 +76,8 @@ def _answer(race: Rollout, regret: Regret, loss: Loss, kind: str) -> str:
     if kind == "stop_too_early" and due and race.scenario.status[due[0] - 1] and chances:
         return (f"The briefing said {chances[0].kind.upper()} {chances[0].chance:.0%} from lap {chances[0].first}-"
                 f"{chances[0].last}.")
-    said = answer_at(race, QUESTIONS[kind], min(max(lap, 1), len(race.outputs)))
-    return f"{said[:-1]}, with {race.scenario.laps - max(lap, 1)} laps to go." if QUESTIONS[kind] == TYRES else said
+    answer = answer_at(race, QUESTIONS[kind], min(max(lap, 1), len(race.outputs)))
+    return f"{answer[:-1]}, with {race.scenario.laps - max(lap, 1)} laps to go." if QUESTIONS[kind] == TYRES else answer
 
 
 def _closed(race: Rollout, lap: int) -> str:

@@ -55,13 +55,13 @@ def use_fast_matmul(on: bool = True) -> Iterator[None]:
     """
     import torch
 
-    told = cast("Any", torch.backends.mkldnn).matmul
-    before = told.fp32_precision
-    told.fp32_precision = "bf16" if on and _exact_in_onednn() else "ieee"
+    backend = cast("Any", torch.backends.mkldnn).matmul
+    before = backend.fp32_precision
+    backend.fp32_precision = "bf16" if on and _exact_in_onednn() else "ieee"
     try:
         yield
     finally:
-        told.fp32_precision = before
+        backend.fp32_precision = before
 
 
 @cache
@@ -90,13 +90,13 @@ def attention(module: torch.nn.Module, query: torch.Tensor, key: torch.Tensor, v
 
     rows, heads, new, size = query.shape
     groups, tokens = key.shape[1:3]
-    asked = (query * scaling).reshape(rows * groups, heads // groups * new, size)
-    scores = torch.bmm(asked, key.reshape(rows * groups, tokens, size).transpose(1, 2))
+    queries = (query * scaling).reshape(rows * groups, heads // groups * new, size)
+    scores = torch.bmm(queries, key.reshape(rows * groups, tokens, size).transpose(1, 2))
     if attention_mask is not None:
         # Under autocast scores are bfloat16 and the mask is not: its least number would be minus infinity there.
         least = attention_mask.clamp(min=torch.finfo(scores.dtype).min) if scores.dtype != attention_mask.dtype else \
             attention_mask
         scores.view(rows, groups, -1, new, tokens).add_(least[:, :, None])
     shares = scores.softmax(dim=-1, dtype=torch.float32).to(value.dtype)
-    told = torch.bmm(shares, value.reshape(rows * groups, tokens, size))
-    return told.view(rows, heads, new, size).transpose(1, 2).contiguous(), None
+    attended = torch.bmm(shares, value.reshape(rows * groups, tokens, size))
+    return attended.view(rows, heads, new, size).transpose(1, 2).contiguous(), None

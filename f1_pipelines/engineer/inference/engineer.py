@@ -33,19 +33,19 @@ class Engineer:
 
     def draws(self, observations: Sequence[str], count: int, temperature: float) -> list[list[list[int]]]:
         """Token ids of so many answers to each, the end of the turn included where it came."""
-        tokenizer, few = self.rendering.tokenizer, max(self._batch // count, 1)
+        tokenizer, prompts_at_once = self.rendering.tokenizer, max(self._batch // count, 1)
         prompts = [self.rendering.prompt_ids(text) for text in observations]
-        found: list[list[list[int]]] = [[]] * len(prompts)
+        sampled: list[list[list[int]]] = [[]] * len(prompts)
         was_training = self.model.training
         self.model.eval()
         openings = self._openings.of(observations)
         rest = [len(prompt) - opening.shared(prompt) for opening, prompt in zip(openings, prompts, strict=True)]
         order = sorted(range(len(prompts)), key=lambda k: rest[k])
-        for first in range(0, len(order), few):
-            at = order[first:first + few]
+        for first in range(0, len(order), prompts_at_once):
+            at = order[first:first + prompts_at_once]
             drawn = generate(self.model, [prompts[k] for k in at], tokenizer.pad_token_id, tokenizer.eos_token_id,
                              self._longest, temperature, count, [openings[k] for k in at])
             for row, k in enumerate(at):
-                found[k] = drawn[row * count:(row + 1) * count]
+                sampled[k] = drawn[row * count:(row + 1) * count]
         self.model.train(was_training)
-        return found
+        return sampled

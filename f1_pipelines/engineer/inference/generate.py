@@ -46,28 +46,28 @@ def generate(model: PreTrainedModel, prompts: Sequence[Sequence[int]], pad: int,
     import torch
 
     known = openings or [NO_PREFIX] * len(prompts)
-    found: list[list[int]] = [[] for _ in range(len(prompts) * count)]
+    completions: list[list[int]] = [[] for _ in range(len(prompts) * count)]
 
-    def said(told: DecodingState) -> DecodingState:
+    def said(decoding: DecodingState) -> DecodingState:
         """What is not answered yet, a token later."""
-        tokens = _sample_tokens(told.logits, temperature)
-        for row, token in zip(told.rows.tolist(), tokens.tolist(), strict=True):
-            found[row].append(token)
-        going = (tokens != end).nonzero().ravel() if len(found[told.rows[0]]) < longest else tokens[:0]
-        return told.only(going).after(model, tokens[going])
+        tokens = _sample_tokens(decoding.logits, temperature)
+        for row, token in zip(decoding.rows.tolist(), tokens.tolist(), strict=True):
+            completions[row].append(token)
+        going = (tokens != end).nonzero().ravel() if len(completions[decoding.rows[0]]) < longest else tokens[:0]
+        return decoding.only(going).after(model, tokens[going])
 
     new, left = [len(prompt) - one.shared(prompt) for prompt, one in zip(prompts, known, strict=True)], []
     with torch.inference_mode():
-        for few in _batches(new) if model.device.type == "cpu" else [slice(0, len(prompts))]:
-            told = prefill(model, prompts[few], known[few], pad).repeated(count)
-            told.rows += few.start * count
+        for batch in _batches(new) if model.device.type == "cpu" else [slice(0, len(prompts))]:
+            decoding = prefill(model, prompts[batch], known[batch], pad).repeated(count)
+            decoding.rows += batch.start * count
             for _ in range(COMMON_LENGTH):
-                told = said(told) if len(told.rows) else told
-            left.append(told)
-        told = concatenate(left)
-        while len(told.rows):
-            told = said(told)
-    return found
+                decoding = said(decoding) if len(decoding.rows) else decoding
+            left.append(decoding)
+        decoding = concatenate(left)
+        while len(decoding.rows):
+            decoding = said(decoding)
+    return completions
 
 
 def _batches(new: Sequence[int]) -> Iterator[slice]:

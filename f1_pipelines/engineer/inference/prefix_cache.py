@@ -108,9 +108,9 @@ def prefill(model: PreTrainedModel, prompts: Sequence[Sequence[int]], openings: 
     known = [opening.shared(prompt) for opening, prompt in zip(openings, prompts, strict=True)]
     rest = [list(prompt[k:]) for prompt, k in zip(prompts, known, strict=True)]
     before, width = padded_length(max(known)), padded_length(max(map(len, rest)))
-    ids = torch.tensor([[pad] * (width - len(few)) + few for few in rest], device=model.device)
-    seen = torch.tensor([[0] * (before - k) + [1] * k + [0] * (width - len(few)) + [1] * len(few)
-                         for k, few in zip(known, rest, strict=True)], device=model.device)
+    ids = torch.tensor([[pad] * (width - len(tokens)) + tokens for tokens in rest], device=model.device)
+    seen = torch.tensor([[0] * (before - k) + [1] * k + [0] * (width - len(tokens)) + [1] * len(tokens)
+                         for k, tokens in zip(known, rest, strict=True)], device=model.device)
     places = (seen.cumsum(dim=1) - 1).clamp(min=0)[:, before:]
     with use_fast_matmul():
         done = model(input_ids=ids, attention_mask=seen, position_ids=places, use_cache=True, logits_to_keep=1,
@@ -155,7 +155,7 @@ class PrefixCache:
             room: Bytes that they may take; one batch more, at most.
         """
         self._model, self._rendering, self._batch, self._room = model, rendering, batch, room
-        self._kept: dict[str, CachedPrefix] = {}
+        self._cached: dict[str, CachedPrefix] = {}
         self._weights: tuple[object, ...] = ()
 
     def of(self, observations: Sequence[str]) -> list[CachedPrefix]:
@@ -163,22 +163,22 @@ class PrefixCache:
         model = self._model
         weights = (sum(one._version for one in model.parameters()), model.dtype, model.device)
         if weights != self._weights:  # it has learnt, and what it made of them means nothing to it any more
-            self._kept, self._weights = {}, weights
-        if "" not in self._kept:
+            self._cached, self._weights = {}, weights
+        if "" not in self._cached:
             self._keep([""], NO_PREFIX)
         texts = [opening_of(observation) for observation in observations]
         now = dict.fromkeys(["", *texts])
-        new = [text for text in now if text not in self._kept]
+        new = [text for text in now if text not in self._cached]
         for first in range(0, len(new), self._batch):
             if self._full():
-                self._kept = {text: one for text, one in self._kept.items() if text in now}
+                self._cached = {text: one for text, one in self._cached.items() if text in now}
             if self._full():
                 break
-            self._keep(new[first:first + self._batch], self._kept[""])
-        return [self._kept.get(text, self._kept[""]) for text in texts]
+            self._keep(new[first:first + self._batch], self._cached[""])
+        return [self._cached.get(text, self._cached[""]) for text in texts]
 
     def _full(self) -> bool:
-        return sum(one.made.nbytes for one in self._kept.values() if one.made is not None) >= self._room
+        return sum(one.made.nbytes for one in self._cached.values() if one.made is not None) >= self._room
 
     def _keep(self, texts: Sequence[str], known: CachedPrefix) -> None:
         import torch
@@ -186,11 +186,11 @@ class PrefixCache:
         # Prompts end otherwise than those of whole observations; no more is taken from them than is alike.
         prompts = [self._rendering.prompt_ids(text) for text in texts]
         with torch.inference_mode():
-            found = prefill(self._model, prompts, [known] * len(prompts), self._rendering.tokenizer.pad_token_id)
-            layers: list[Any] = found.memory.layers
+            prefilled = prefill(self._model, prompts, [known] * len(prompts), self._rendering.tokenizer.pad_token_id)
+            layers: list[Any] = prefilled.memory.layers
             made = torch.stack([one for layer in layers for one in (layer.keys, layer.values)], dim=2)
-            for text, ids, row, seen in zip(texts, prompts, made, found.seen.bool(), strict=True):
-                self._kept[text] = CachedPrefix(ids, row[:, :, seen].permute(2, 1, 0, 3).contiguous())
+            for text, ids, row, seen in zip(texts, prompts, made, prefilled.seen.bool(), strict=True):
+                self._cached[text] = CachedPrefix(ids, row[:, :, seen].permute(2, 1, 0, 3).contiguous())
 
 
 def _memory(openings: Sequence[CachedPrefix], known: Sequence[int], before: int) -> DynamicCache:

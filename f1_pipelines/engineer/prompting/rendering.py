@@ -34,8 +34,8 @@ class Rendering:
 
     def messages(self, observation: str) -> list[dict[str, str]]:
         """The chat up to the engineer's turn."""
-        told = [{"role": "system", "content": SYSTEM}] if self.system else []
-        return [*told, {"role": "user", "content": observation}]
+        messages = [{"role": "system", "content": SYSTEM}] if self.system else []
+        return [*messages, {"role": "user", "content": observation}]
 
     def prompt(self, observation: str) -> str:
         """All that stands before the command."""

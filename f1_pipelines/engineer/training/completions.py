@@ -25,10 +25,10 @@ class CompletionTrainer(SFTTrainer):
         """Mean cross-entropy over the tokens of all completions of the step, those of other processes included."""
         labels = inputs["labels"]
         learnt = (labels != IGNORED).any(dim=0)
-        kept = labels.shape[1] - int(learnt.int().argmax())
+        completion_tokens = labels.shape[1] - int(learnt.int().argmax())
         outputs = model(input_ids=inputs["input_ids"], attention_mask=inputs["attention_mask"], use_cache=False,
-                        logits_to_keep=kept + 1)
-        logits, labels = outputs.logits[:, :-1].float(), labels[:, -kept:]
+                        logits_to_keep=completion_tokens + 1)
+        logits, labels = outputs.logits[:, :-1].float(), labels[:, -completion_tokens:]
         total = nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=IGNORED,
                                             reduction="sum")
         mask = labels != IGNORED
@@ -38,10 +38,11 @@ class CompletionTrainer(SFTTrainer):
             loss = total * self.accelerator.num_processes / num_items_in_batch
         with torch.no_grad():
             mode = "train" if cast("Any", self.model).training else "eval"
-            told = logits.log_softmax(dim=-1)[mask]
+            log_probabilities = logits.log_softmax(dim=-1)[mask]
             right = (logits.argmax(dim=-1) == labels)[mask]
             entropy, n_right, n_tokens = self.accelerator.reduce(torch.stack(
-                [-(told.exp() * told).sum(), right.sum().float(), mask.sum().float()]), "sum").tolist()
+                [-(log_probabilities.exp() * log_probabilities).sum(), right.sum().float(), mask.sum().float()]),
+                                                                 "sum").tolist()
             self._metrics[mode]["entropy"].append(entropy / n_tokens)
             self._metrics[mode]["mean_token_accuracy"].append(n_right / n_tokens)
         return (loss, outputs) if return_outputs else loss

@@ -74,8 +74,8 @@ def train_grpo(model: PreTrainedModel, rendering: Rendering, scenes: ScenarioSam
     if over is not None:
         return over
     crew, curve = accelerator_on(device), MetricHistory()
-    told = _settings_of_process(profile.grpo, crew.num_processes)
-    practice = RolloutSampler(rendering, scenes, told, seed, profile.max_new_tokens, profile.generation_batch,
+    settings = _settings_of_process(profile.grpo, crew.num_processes)
+    practice = RolloutSampler(rendering, scenes, settings, seed, profile.max_new_tokens, profile.generation_batch,
                               slice(crew.process_index, None, crew.num_processes))
     probes = _Probes(rendering, scenes, seed)
 
@@ -101,14 +101,14 @@ def train_grpo(model: PreTrainedModel, rendering: Rendering, scenes: ScenarioSam
                     if logs and logs.get(name) is not None and sign * (logs[name] - limit) > 0:
                         listener.warn(f"step {state.global_step}: {name} {logs[name]:.3g}, {where} {limit}")
 
-    config = _config(profile, told, seed, folder, device, crew.num_processes)
+    config = _config(profile, settings, seed, folder, device, crew.num_processes)
     on_one_device(config, device)
     if crew.is_main_process:
         remove_torn_checkpoints(folder, config.world_size)
         # Nothing of a checkpoint is loaded yet: here a resumed run, too, holds the SFT policy.
         probes.remember(model)
         curve.add(0, {"kl_to_sft": probes.drift(model)})
-    rounds = told.rejection_rounds if last_checkpoint(folder) is None else 0  # a resumed run has had them
+    rounds = settings.rejection_rounds if last_checkpoint(folder) is None else 0  # a resumed run has had them
     for number in range(1, rounds + 1):
         rejection_round(model, rendering, scenes, profile, seed, number, folder / f"rejection-{number}", device,
                         listener)
@@ -117,7 +117,7 @@ def train_grpo(model: PreTrainedModel, rendering: Rendering, scenes: ScenarioSam
         warnings.filterwarnings("ignore", message=".*rollout_func.*")
         trainer = GRPOTrainer(
             model=model, reward_funcs=[cast("Any", _advantage)], args=config, processing_class=rendering.tokenizer,
-            train_dataset=Dataset.from_list([{"prompt": f"step {k}"} for k in range(told.steps)]),
+            train_dataset=Dataset.from_list([{"prompt": f"step {k}"} for k in range(settings.steps)]),
             rollout_func=practice, callbacks=[MetricsCallback(curve, listener, every=5), Examine()])
         trainer.remove_callback(PrinterCallback)
         trainer.train(resume_from_checkpoint=last_checkpoint(folder, config.world_size))
@@ -130,17 +130,18 @@ def train_grpo(model: PreTrainedModel, rendering: Rendering, scenes: ScenarioSam
     return curve
 
 
-def _config(profile: Profile, told: GrpoSettings, seed: int, folder: Path, device: str, processes: int) -> GRPOConfig:
-    """trl's settings. `told` is the share of one process; a step is one group of calls, centred moment by moment."""
+def _config(profile: Profile, settings: GrpoSettings, seed: int, folder: Path, device: str,
+            processes: int) -> GRPOConfig:
+    """TRL's configuration. `settings` are those of one process; a step is one group, centred state by state."""
     from trl import GRPOConfig
 
-    here = told.states * told.samples
+    here = settings.states * settings.samples
     return GRPOConfig(
-        output_dir=str(folder), max_steps=told.steps, num_generations=here * processes,
-        learning_rate=told.lr, per_device_train_batch_size=min(told.batch, here),
-        gradient_accumulation_steps=max(here // told.batch, 1), lr_scheduler_type="constant_with_warmup",
-        warmup_steps=5, temperature=told.temperature, beta=told.beta, loss_type="dr_grpo", scale_rewards="none",
-        entropy_coef=told.entropy, max_completion_length=profile.max_new_tokens, max_grad_norm=1.0, adam_beta2=0.98,
+        output_dir=str(folder), max_steps=settings.steps, num_generations=here * processes,
+        learning_rate=settings.lr, per_device_train_batch_size=min(settings.batch, here),
+        gradient_accumulation_steps=max(here // settings.batch, 1), lr_scheduler_type="constant_with_warmup",
+        warmup_steps=5, temperature=settings.temperature, beta=settings.beta, loss_type="dr_grpo", scale_rewards="none",
+        entropy_coef=settings.entropy, max_completion_length=profile.max_new_tokens, max_grad_norm=1.0, adam_beta2=0.98,
         use_cpu=device == "cpu", bf16=profile.bf16, seed=seed, data_seed=seed, logging_steps=1,
         save_strategy="steps", save_steps=SAVED_EVERY, save_total_limit=KEPT_CHECKPOINTS,
         report_to="none", disable_tqdm=True,
@@ -148,16 +149,16 @@ def _config(profile: Profile, told: GrpoSettings, seed: int, folder: Path, devic
         **activation_checkpointing(device != "cpu"))
 
 
-def _settings_of_process(told: GrpoSettings, processes: int) -> GrpoSettings:
+def _settings_of_process(settings: GrpoSettings, processes: int) -> GrpoSettings:
     """What each of the processes does in a step."""
-    if told.rejection_rounds and processes > 1:
+    if settings.rejection_rounds and processes > 1:
         raise WorldSizeError(f"rejection rounds need a single process, got {processes}; set rejection_rounds to 0 "
                              "or start one process")
-    if told.states % processes or told.races < processes:
+    if settings.states % processes or settings.races < processes:
         raise WorldSizeError(
-            f"{told.states} states and {told.races} races a step can't be shared by {processes} processes; set states "
-            f"to a multiple of {processes} and races to {processes} or more, or start fewer")
-    return replace(told, states=told.states // processes)
+            f"{settings.states} states and {settings.races} races a step can't be shared by {processes} processes; set "
+            f"states to a multiple of {processes} and races to {processes} or more, or start fewer")
+    return replace(settings, states=settings.states // processes)
 
 
 def _advantage(completions: Sequence[Any], gain: Sequence[float], **_: Any) -> list[float]:

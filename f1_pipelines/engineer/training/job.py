@@ -157,9 +157,9 @@ def run(job: Job, listener: Reporter | None = None) -> TrainingResult:
     scenes = ScenarioSampler.from_json(Path(job.scenes).read_text())
     with memory_for(f"{job.stage} of profile {profile.name}", job.device, "set a smaller batch in its settings"), \
             use_fast_matmul():
-        found = (_sft if job.stage == "sft" else _grpo)(job, profile, scenes, listener, crew)
-    if found is not None:
-        _leave(job, profile, usage, *found)
+        outcome = (_sft if job.stage == "sft" else _grpo)(job, profile, scenes, listener, crew)
+    if outcome is not None:
+        _leave(job, profile, usage, *outcome)
     crew.wait_for_everyone()
     crew.destroy_process_group()
     return TrainingResult.read(Path(job.work))
@@ -249,8 +249,8 @@ def _grpo(job: Job, profile: Profile, scenes: ScenarioSampler, listener: Reporte
     best.restore()
     curve.add(0, {"selection_score": untaught})
     model = merge_adapter(model, profile, start.rendering, [seen.text for seen in best.seen])
-    told = profile.grpo
-    tried = told.steps * told.states * told.samples
+    settings = profile.grpo
+    tried = settings.steps * settings.states * settings.samples
     stored = save_engineer(model, start.rendering, Path(job.checkpoints), _meta(
         job, profile, scenes, stage="grpo", parent=parent.id, n_turns=tried,
         n_parameters=parent.meta["n_parameters"], chosen_step=best.step))
@@ -281,12 +281,12 @@ def main() -> None:
 
 def _last_words(file: Path, problem: Exception) -> None:
     """Leave why this process failed, unless another did first: then all that this one knows is that it lost it."""
-    said = f"{type(problem).__name__}: {problem}"
-    if any(words in said for words in _LOST):
-        said = ("another process of the training was gone of a sudden, most often killed for want of memory; stop what "
-                "else runs there, or take a smaller profile (F1_PROFILE=tiny)")
+    message = f"{type(problem).__name__}: {problem}"
+    if any(words in message for words in _LOST):
+        message = ("another process of the training ended without a report, most often for want of memory; stop what "
+                   "else runs there, or take a smaller profile (F1_PROFILE=tiny)")
     with suppress(FileExistsError), file.open("x") as words:
-        words.write(said)
+        words.write(message)
 
 
 _LOST = ("closed by peer", "reset by peer", "NCCL")  # what gloo and NCCL say of it

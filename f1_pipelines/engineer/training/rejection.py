@@ -53,7 +53,7 @@ def rejection_round(model: PreTrainedModel, rendering: Rendering, scenes: Scenar
                               profile.generation_batch)
     tried, _ = practice.tried(engineer, REJECTION_FIRST_STEP + number)
     ends, _ = practice.raced(engineer, tried)
-    best = [_best(one, np.array([end["score"] for end in few])) for one, few in zip(tried, ends, strict=True)]
+    best = [_best(one, np.array([end["score"] for end in outcomes])) for one, outcomes in zip(tried, ends, strict=True)]
     bettered = sum(call != one.moment.called for one, call in zip(tried, best, strict=True))
     listener.line(f"rejection round {number}: {bettered} of {len(tried)} calls in {RACES} races bettered")
     settings = replace(profile.sft, epochs=1.0, muon_lr=None, lr=profile.grpo.lr, warmup_steps=5, max_turns=None)

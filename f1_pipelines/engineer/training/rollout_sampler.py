@@ -57,19 +57,20 @@ class SampledGroup:
 class RolloutSampler:
     """Plays the races of each step and hands the calls to trl."""
 
-    def __init__(self, rendering: Rendering, scenes: ScenarioSampler, told: GrpoSettings, seed: int, longest: int,
+    def __init__(self, rendering: Rendering, scenes: ScenarioSampler, settings: GrpoSettings, seed: int, longest: int,
                  batch: int, share: slice = slice(None)) -> None:
         """
         Args:
             rendering: Of the policy's tokenizer.
             scenes: What the races are made of.
-            told: Settings; their `states` are those of this process.
+            settings: Settings; their `states` are those of this process.
             seed: Of races and moments.
             longest: Tokens of a call.
             batch: Prompts generated for at a time.
             share: Which of a step's races are played here; of several processes each has its own.
         """
-        self._rendering, self._scenes, self._told, self._seed, self._share = rendering, scenes, told, seed, share
+        self._rendering, self._scenes, self._settings = rendering, scenes, settings
+        self._seed, self._share = seed, share
         self._longest, self._batch = longest, batch
         self._pool = race_keys("train", GRPO_RACES // len(TRAINED_FAMILIES), start=GRPO_START)
         self.numbers: dict[str, float] = {}  # of the last step, by name
@@ -83,29 +84,30 @@ class RolloutSampler:
         started = time.process_time()
         engineer = Engineer(trainer.accelerator.unwrap_model(trainer.model), self._rendering, self._longest,
                             self._batch)
-        tried, dead = self.tried(engineer, trainer.state.global_step, self._told.states * self._told.looks)
-        kept, room = [], self._told.states * self._told.samples
+        tried, dead = self.tried(engineer, trainer.state.global_step, self._settings.states * self._settings.looks)
+        groups, room = [], self._settings.states * self._settings.samples
         for one in tried:
             if len(one.calls) > room:
                 break
-            kept.append(one)
+            groups.append(one)
             room -= len(one.calls)
-        ends, simulated = self.raced(engineer, kept)
-        gains = [self.gains(one, few) for one, few in zip(kept, ends, strict=True)]
-        scores = [np.array([end["score"] for end in few]) for few in ends]
-        flat = [(call, ids) for one in kept for call, ids in zip(one.calls, one.ids, strict=True)]
-        draws = np.concatenate([one.draws for one in kept])
+        ends, simulated = self.raced(engineer, groups)
+        gains = [self.gains(one, outcomes) for one, outcomes in zip(groups, ends, strict=True)]
+        scores = [np.array([end["score"] for end in outcomes]) for outcomes in ends]
+        flat = [(call, ids) for one in groups for call, ids in zip(one.calls, one.ids, strict=True)]
+        draws = np.concatenate([one.draws for one in groups])
         self.numbers = {
-            "score": float(np.mean([one.draws @ few / one.draws.sum() for one, few in zip(kept, scores, strict=True)])),
-            "frac_reward_zero_std": dead, "states": len(kept),
-            "reward_range": float(np.mean([np.ptp(few) for few in scores])),
+            "score": float(np.mean([one.draws @ outcomes / one.draws.sum() for one,
+                                    outcomes in zip(groups, scores, strict=True)])),
+            "frac_reward_zero_std": dead, "states": len(groups),
+            "reward_range": float(np.mean([np.ptp(outcomes) for outcomes in scores])),
             "parse_failures": float(np.average([not _parses(call) for call, _ in flat], weights=draws)),
             "clipped": float(np.average([len(ids) >= self._longest for _, ids in flat], weights=draws)),
             "rollout_s": time.process_time() - started, "simulator_s": simulated,
         }
-        prompt_ids = [self._rendering.prompt_ids(one.moment.seen.text) for one in kept for _ in one.calls]
+        prompt_ids = [self._rendering.prompt_ids(one.moment.seen.text) for one in groups for _ in one.calls]
         completion_ids = [ids for _, ids in flat]
-        gain = np.concatenate([one.draws * few for one, few in zip(kept, gains, strict=True)]).tolist()
+        gain = np.concatenate([one.draws * outcomes for one, outcomes in zip(groups, gains, strict=True)]).tolist()
         return {"prompt_ids": prompt_ids + [prompt_ids[-1]] * room, "logprobs": None,
                 "completion_ids": completion_ids + [completion_ids[-1]] * room, "gain": gain + [0.0] * room}
 
@@ -121,18 +123,18 @@ class RolloutSampler:
             The moments at which calls differ, and the share of those looked at where they do not. If they differ
             nowhere, the first moment.
         """
-        told, rng = self._told, np.random.default_rng(digest("practice", self._seed, step))
-        pool = [key for key in self._pool if key[0] == EASIEST] if step < told.easy_steps else self._pool
-        keys = [pool[k] for k in rng.choice(len(pool), told.races, replace=False)][self._share]
+        settings, rng = self._settings, np.random.default_rng(digest("practice", self._seed, step))
+        pool = [key for key in self._pool if key[0] == EASIEST] if step < settings.easy_steps else self._pool
+        keys = [pool[k] for k in rng.choice(len(pool), settings.races, replace=False)][self._share]
         scenarios = [self._scenes.scenario(*key) for key in keys]
-        if told.copies:
-            scenarios = with_self_play(scenarios, lambda texts: engineer.commands(texts, told.copies))
+        if settings.copies:
+            scenarios = with_self_play(scenarios, lambda texts: engineer.commands(texts, settings.copies))
         laps = [moment for race in decision_states(scenarios, engineer.commands) for moment in race]
         chosen = [laps[k] for k in rng.permutation(len(laps))[:count]]
-        drawn = engineer.draws([moment.seen.text for moment in chosen], told.samples, told.temperature)
-        found = [self._distinct(moment, few) for moment, few in zip(chosen, drawn, strict=True)]
-        differ = [one for one in found if len(one.calls) > 1]
-        return differ or found[:1], 1.0 - len(differ) / len(found)
+        drawn = engineer.draws([moment.seen.text for moment in chosen], settings.samples, settings.temperature)
+        groups = [self._distinct(moment, completions) for moment, completions in zip(chosen, drawn, strict=True)]
+        differ = [one for one in groups if len(one.calls) > 1]
+        return differ or groups[:1], 1.0 - len(differ) / len(groups)
 
     def raced(self, engineer: Engineer, tried: Sequence[SampledGroup]) -> tuple[list[list[dict[str, Any]]], float]:
         """How the race ends after each call, the policy going on, and the seconds of it that were not the policy's."""
@@ -148,12 +150,12 @@ class RolloutSampler:
     def shaping(self, one: SampledGroup, ends: Sequence[Mapping[str, Any]]) -> np.ndarray:
         """(calls,) what is added to the scores."""
         added = np.zeros(len(one.calls))
-        if self._told.two_compounds:
+        if self._settings.two_compounds:
             scenario = one.moment.environment.scenario
-            added += self._told.two_compounds * np.array([_used_two(scenario, end) for end in ends])
-        if self._told.agreement:
+            added += self._settings.two_compounds * np.array([_used_two(scenario, end) for end in ends])
+        if self._settings.agreement:
             best = str(one.moment.expert_call())
-            added += self._told.agreement * np.array([call == best for call in one.calls])
+            added += self._settings.agreement * np.array([call == best for call in one.calls])
         return added
 
     def _distinct(self, moment: DecisionState, drawn: Sequence[Sequence[int]]) -> SampledGroup:

@@ -28,10 +28,10 @@ def with_self_play(scenarios: Sequence[Scenario], copy: BatchPolicy) -> list[Sce
     seats = [(k, column) for k, scenario in enumerate(scenarios) for column in range(1, scenario.cars)
              if abs(scenario.grid[column] - scenario.grid[EGO]) == 1]
     races = batched_rollout([_in_the_car_of(scenarios[k], column) for k, column in seats], copy)
-    found = list(scenarios)
+    changed = list(scenarios)
     for (k, column), race in zip(seats, races, strict=True):
-        found[k] = _planned(found[k], column, race.info["stops"])
-    return found
+        changed[k] = _planned(changed[k], column, race.info["stops"])
+    return changed
 
 
 def _in_the_car_of(scenario: Scenario, column: int) -> Scenario:

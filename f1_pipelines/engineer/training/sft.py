@@ -71,16 +71,16 @@ def train_sft(model: PreTrainedModel, rendering: Rendering, examples: Sequence[E
     over = restore_finished(model, folder)
     if over is not None:
         return over
-    told = profile.sft
-    chosen = np.random.default_rng(seed).permutation(len(examples))[:told.taken(len(examples))]
+    settings = profile.sft
+    chosen = np.random.default_rng(seed).permutation(len(examples))[:settings.taken(len(examples))]
     examples = [examples[k] for k in sorted(chosen)]
     rows = [rendering.example(example.prompt, example.completion) for example in examples]
     curve = MetricHistory()
     config = SFTConfig(
-        output_dir=str(folder), num_train_epochs=told.epochs, per_device_train_batch_size=told.batch,
-        gradient_accumulation_steps=told.accumulate, learning_rate=told.lr, warmup_steps=told.warmup_steps,
-        lr_scheduler_type="cosine_with_min_lr", lr_scheduler_kwargs={"min_lr_rate": told.lr_floor},
-        adam_beta1=0.9, adam_beta2=0.98, weight_decay=told.weight_decay, max_grad_norm=1.0, max_length=None,
+        output_dir=str(folder), num_train_epochs=settings.epochs, per_device_train_batch_size=settings.batch,
+        gradient_accumulation_steps=settings.accumulate, learning_rate=settings.lr, warmup_steps=settings.warmup_steps,
+        lr_scheduler_type="cosine_with_min_lr", lr_scheduler_kwargs={"min_lr_rate": settings.lr_floor},
+        adam_beta1=0.9, adam_beta2=0.98, weight_decay=settings.weight_decay, max_grad_norm=1.0, max_length=None,
         use_cpu=device == "cpu", bf16=profile.bf16, seed=seed, data_seed=seed,
         logging_steps=math.gcd(LOGGED_EVERY, SAVED_EVERY),  # no mean spans a checkpoint: a resumed run has the same
         save_strategy="steps", save_steps=SAVED_EVERY, report_to="none",
@@ -90,7 +90,7 @@ def train_sft(model: PreTrainedModel, rendering: Rendering, examples: Sequence[E
     on_one_device(config, device)
     if config.process_index == 0:
         remove_torn_checkpoints(folder, config.world_size)
-    optimizer = MuonAndAdamW(model, told.muon_lr, told.lr, told.weight_decay) if told.muon_lr else None
+    optimizer = MuonAndAdamW(model, settings.muon_lr, settings.lr, settings.weight_decay) if settings.muon_lr else None
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", category=FutureWarning)
         trainer = CompletionTrainer(

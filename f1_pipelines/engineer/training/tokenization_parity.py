@@ -20,7 +20,7 @@ def parity_errors(rendering: Rendering, examples: Sequence[Example]) -> list[str
     Looked at: the prompt's ids in an SFT example, as generation and practice render them, and as the chat template
     tokenizes by itself; the labels, which decode to the command and the end of the turn; the briefing; no thoughts.
     """
-    tokenizer, found = rendering.tokenizer, []
+    tokenizer, errors = rendering.tokenizer, []
     for k, example in enumerate(examples):
         turn = rendering.example(example.prompt, example.completion)
         ids, labels = turn["input_ids"], turn["labels"]
@@ -41,5 +41,5 @@ def parity_errors(rendering: Rendering, examples: Sequence[Example]) -> list[str
                 (". " in opening_of(example.prompt), "the scenario's briefing is missing"),
                 ("<think>" not in text.replace(THINKING, ""), "thinking is on")):
             if not holds:
-                found.append(f"turn {k}: {why}")
-    return found
+                errors.append(f"turn {k}: {why}")
+    return errors

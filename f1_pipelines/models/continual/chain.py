@@ -191,7 +191,7 @@ class _Growing:
         trained, before = learnt.known.trained, self.newest.trained
         race = self.since[self.since["weekend"] == key["weekend"]]
         learns = key["kind"] == "ewc"
-        told = {
+        link = {
             "spearman_before": mean_spearman(before, race),
             "spearman_after": mean_spearman(trained, race) if learns else None,
             "spearman_grid": spearman(_GRID.scores(race), race["official_order"].astype("float64")),
@@ -202,12 +202,12 @@ class _Growing:
         }
         checkpoint = save_checkpoint(
             trained, self.folder, kind=key["kind"], data_version=key["data_version"], parent=self.newest.id,
-            metrics={name: value for name, value in told.items() if value is not None}, created_at=self.created_at,
+            metrics={name: value for name, value in link.items() if value is not None}, created_at=self.created_at,
             fisher=learnt.known.fisher, learning=self.learning)
         model = trained.config.model
         learnt_from = learnt.rows["weekend"].nunique() if learns else 0
         self.log(f"{model} {checkpoint.id}: {key['kind']} at {key['weekend']}, {learnt_from} races seen, Spearman of "
-                 f"the race {told['spearman_before']:.3f} before")
+                 f"the race {link['spearman_before']:.3f} before")
         row = {
             "checkpoint": checkpoint.id, "kind": key["kind"], "model": model, "parent": self.newest.id,
             "trained_from": trained.trained_from, "trained_through": trained.trained_through,
@@ -217,7 +217,7 @@ class _Growing:
             "created_at": self.created_at, "settings": key["settings"], "dagster_run": None, "mlflow_run": None,
         }
         update = {
-            **key, **told, "checkpoint": checkpoint.id, "model": model, "pretrained": self.pretrained.id,
+            **key, **link, "checkpoint": checkpoint.id, "model": model, "pretrained": self.pretrained.id,
             "method": self.settings.method, "n_races": learnt_from, "seconds": seconds, "current": True,
             "created_at": self.created_at,
         }

@@ -59,6 +59,6 @@ class Chooser:
             given = '"' + str(given).replace('"', "'") + '"'
         await self._call(f"{self.verb.value} {given}".strip())
 
-    def _quick(self, command: str, said: str, colour: str, text: str = "white") -> None:
-        ui.button(said, on_click=lambda: self._call(command), color=colour).props(
+    def _quick(self, command: str, label: str, colour: str, text: str = "white") -> None:
+        ui.button(label, on_click=lambda: self._call(command), color=colour).props(
             f"dense no-caps text-color={text}").classes("px-2").props(f"data-mark={command.replace(' ', '-')}")

@@ -54,9 +54,9 @@ class OperationsPage:
                 "dense flat hide-pagination").classes("w-full pw-figures").props("data-mark=fresh")
             self._fresh.add_slot("body-cell-asset", _LINK)
         with card("Dagster"), ui.row().classes("gap-2"):
-            for said, path in (("Asset graph", "/asset-groups"), ("Runs", "/runs"), ("Automation", "/automation"),
-                               ("Jobs", "/jobs")):
-                ui.link(said, f"{url}{path}", new_tab=True).classes("pw-link")
+            for label, path in (("Asset graph", "/asset-groups"), ("Runs", "/runs"), ("Automation", "/automation"),
+                                ("Jobs", "/jobs")):
+                ui.link(label, f"{url}{path}", new_tab=True).classes("pw-link")
 
     async def look(self) -> None:
         """Ask Dagster and the warehouse how things stand."""
@@ -83,15 +83,15 @@ class OperationsPage:
             self._weekend = ui.select(weekends, value=upcoming or (weekends[-1] if weekends else None),
                                       label="Weekend", with_input=True).classes("min-w-52 grow").props(
                 "data-mark=weekend")
-            for said, icon, start, tip in (
+            for label, icon, start, tip in (
                     ("Before the race", "cloud_download", self._operations.ingest,
                      "practice, qualifying, grid, prediction: the job pre_race"),
                     ("After the race", "sports_score", self._operations.finish,
                      "results, laps, learning, evaluation: the job post_race"),
                     ("Finetune", "model_training", self._operations.finetune,
                      f"learn through that weekend; the last with a result is {last or 'not stored yet'}")):
-                ui.button(said, icon=icon, on_click=lambda start=start: self._begin(start)).props(
-                    "no-caps").tooltip(tip).props(f"data-mark={said.lower().replace(' ', '-')}")
+                ui.button(label, icon=icon, on_click=lambda start=start: self._begin(start)).props(
+                    "no-caps").tooltip(tip).props(f"data-mark={label.lower().replace(' ', '-')}")
 
     async def _begin(self, start: Callable[[str], Run]) -> None:
         try:

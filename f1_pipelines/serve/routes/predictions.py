@@ -102,8 +102,8 @@ def weekends_of(connection: duckdb.DuckDBPyConnection, season: int | None = None
         LEFT JOIN made ON made.weekend = c.weekend
         WHERE ? IS NULL OR c.season = ? ORDER BY c.race_start, c.weekend""", [season, season])
     names = [column[0] for column in rows.description]
-    found = [WeekendRow(**dict(zip(names, row, strict=True))) for row in rows.fetchall()]
-    return [row.model_copy(update={"stages": sorted(row.stages, key=STAGES.index)}) for row in found]
+    weekends = [WeekendRow(**dict(zip(names, row, strict=True))) for row in rows.fetchall()]
+    return [row.model_copy(update={"stages": sorted(row.stages, key=STAGES.index)}) for row in weekends]
 
 
 def prediction_of(connection: duckdb.DuckDBPyConnection, order: FinishingOrder) -> Prediction:

@@ -107,12 +107,12 @@ def router(settings: ServeSettings) -> APIRouter:
     return routes
 
 
-async def _parts(asked: Simulation, places: asyncio.Semaphore,
+async def _parts(request: Simulation, places: asyncio.Semaphore,
                  most_s: float) -> AsyncGenerator[SimulationStart | Lap | RaceEnd]:
     """The start, the grid, every lap and the end of a race, as they come."""
     until = time.monotonic() + most_s
     async with places:
-        race = await asyncio.to_thread(begin_race, asked, asked.policy)
+        race = await asyncio.to_thread(begin_race, request, request.policy)
         yield _start(race)
         yield race.laps[0]
         while not race.over:

@@ -241,9 +241,9 @@ def sum_of(effects: dict[str, np.ndarray]) -> np.ndarray:
 def _keep_finished(race: Race, before: RaceState, after: RaceState) -> RaceState:
     """Episodes whose distance is done keep the state they finished with."""
     on = after.lap <= race.race_laps
-    kept = {}
+    values = {}
     for f in fields(after):
         new = getattr(after, f.name)
         if isinstance(new, np.ndarray):
-            kept[f.name] = np.where(on if new.ndim == 1 else on[:, None], new, getattr(before, f.name))
-    return after.after(**kept, line_s=(*before.line_s, kept["elapsed_s"]))
+            values[f.name] = np.where(on if new.ndim == 1 else on[:, None], new, getattr(before, f.name))
+    return after.after(**values, line_s=(*before.line_s, values["elapsed_s"]))

@@ -101,7 +101,7 @@ class RaceEnvironment:
         """Begin a sprint that was made before."""
         self._scenario, self._plans, self._race = scenario, plans_of([scenario]), prepare(setup_of([scenario]))
         self._state: RaceState = new_state(self._race)
-        self._history, self._wall, self._told, self._score = [self._state], PitWallState(), 0.0, None
+        self._history, self._wall, self._potential_paid, self._score = [self._state], PitWallState(), 0.0, None
         self._notes = Notes()
         return self._observe()
 
@@ -215,7 +215,7 @@ class RaceEnvironment:
         if self._reward == "terminal":
             return self.final_score.total if over else 0.0
         now = self.final_score.total if over else potential(self._race, self._history, self._wall.illegal).item()
-        paid, self._told = now - self._told, now
+        paid, self._potential_paid = now - self._potential_paid, now
         return paid
 
     def _observe(self, answer: str = "", facts: dict[str, Any] | None = None, over: bool = False) -> Observation:

@@ -79,8 +79,8 @@ class RaceEngineerEnv(gymnasium.Env[np.ndarray, int]):
         return features_of(self._seen), float(step.reward), step.done, False, self._info(step.info)
 
     def _info(self, info: dict[str, Any]) -> dict[str, Any]:
-        told = {"seed": self._race.scenario.seed} if self._seen.done else {}  # before the flag it would tell the future
-        return {**info, "text": self._seen.text, "observation": self._seen, **told}
+        seed = {"seed": self._race.scenario.seed} if self._seen.done else {}  # before the flag it would tell the future
+        return {**info, "text": self._seen.text, "observation": self._seen, **seed}
 
 
 def features_of(o: Observation) -> np.ndarray:

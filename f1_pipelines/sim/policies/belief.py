@@ -67,9 +67,9 @@ class Belief:
         if "tyre_laps_left" in facts:
             self.tyre_left, self.tyre_sd = facts["tyre_laps_left"] - _spent(o, last)[1], facts["sd"]
         if "fuel_margin_laps" in facts:
-            told, sd = facts["fuel_margin_laps"] + 1.0 - _spent(o, last)[0], facts["sd"]
+            margin, sd = facts["fuel_margin_laps"] + 1.0 - _spent(o, last)[0], facts["sd"]
             old = self.fuel_sd**-2 if self.fuel_sd < 0.2 else 0.0  # two readings are better than one
-            self.fuel_laps = (told * sd**-2 + self.fuel_laps * old) / (sd**-2 + old)
+            self.fuel_laps = (margin * sd**-2 + self.fuel_laps * old) / (sd**-2 + old)
             self.fuel_sd = (sd**-2 + old)**-0.5
         if "character" in facts:
             self.plans[facts["car"]] = (facts["character"], facts["plan"])

@@ -137,13 +137,13 @@ def seeds_of(family: str, split: str, count: int, start: int = 0) -> list[int]:
     if split not in SPLITS or (split == "unseen_family") != (family == UNSEEN_FAMILY):
         valid = "unseen_family" if family == UNSEEN_FAMILY else ", ".join(SPLITS[:4])
         raise BadScenario(f"{family} has no split {str(split)[:40]!r}. Valid: {valid}.")
-    found: list[int] = []
+    seeds: list[int] = []
     seed = start
-    while len(found) < count:
+    while len(seeds) < count:
         if split_of(family, seed) == split:
-            found.append(seed)
+            seeds.append(seed)
         seed += 1
-    return found
+    return seeds
 
 
 def check_seed(seed: object) -> int:

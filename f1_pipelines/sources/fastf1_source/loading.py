@@ -171,7 +171,7 @@ def _boundary(what: str) -> Iterator[None]:
     from fastf1.exceptions import RateLimitExceededError
     collector = _Collector()
     logger = logging.getLogger("fastf1")
-    kept = logger.handlers, logger.propagate
+    before = logger.handlers, logger.propagate
     logger.handlers, logger.propagate = [collector], False
     try:
         with warnings.catch_warnings():
@@ -182,16 +182,16 @@ def _boundary(what: str) -> Iterator[None]:
     except requests.RequestException as problem:
         raise SourceUnavailable(f"{what}: the network failed ({type(problem).__name__}); run again later") from problem
     finally:
-        logger.handlers, logger.propagate = kept
-        if collector.said:
-            _LOG.info("%s: FastF1 warned %d times: %s", what, len(collector.said),
-                      "; ".join(dict.fromkeys(collector.said)))
+        logger.handlers, logger.propagate = before
+        if collector.messages:
+            _LOG.info("%s: FastF1 warned %d times: %s", what, len(collector.messages),
+                      "; ".join(dict.fromkeys(collector.messages)))
 
 
 class _Collector(logging.Handler):
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
-        self.said: list[str] = []
+        self.messages: list[str] = []
 
     def emit(self, record: logging.LogRecord) -> None:
-        self.said.append(record.getMessage().splitlines()[0])
+        self.messages.append(record.getMessage().splitlines()[0])

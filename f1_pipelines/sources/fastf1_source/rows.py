@@ -26,16 +26,16 @@ def entries(loaded: Loaded, season: int) -> pd.DataFrame:
         InvalidRows: A car number or a driver is listed twice.
     """
     listed = loaded.entries[loaded.entries["DriverNumber"].isin(loaded.timed_laps()["DriverNumber"])]
-    found = pd.DataFrame([{
+    cars = pd.DataFrame([{
         "number": row.DriverNumber, "car_number": int(row.DriverNumber),
         "driver": entrants.driver_id(season, abbreviation=row.Abbreviation, car_number=row.DriverNumber,
                                      name=row.FullName),
         "constructor": entrants.constructor_id(season, name=row.TeamName),
     } for row in listed.itertuples()])
-    twice = found[found["number"].duplicated(keep=False) | found["driver"].duplicated(keep=False)]
+    twice = cars[cars["number"].duplicated(keep=False) | cars["driver"].duplicated(keep=False)]
     if len(twice):
         raise InvalidRows(f"entered twice: {', '.join(f'{r.driver} in car {r.number}' for r in twice.itertuples())}")
-    return found.set_index("number")
+    return cars.set_index("number")
 
 
 def laps(loaded: Loaded, who: pd.DataFrame) -> pd.DataFrame:
@@ -96,9 +96,9 @@ def practice(loaded: Loaded, who: pd.DataFrame) -> pd.DataFrame:
 
 def qualifying(loaded: Loaded, who: pd.DataFrame) -> pd.DataFrame:
     """Rows of `race.qualifying` as FastF1 works them out from lap times; without stewards' decisions."""
-    told = loaded.entries.set_index("DriverNumber").reindex(who.index)
-    times = {f"q{i}_s": _seconds(told[f"Q{i}"]) for i in (1, 2, 3)}
-    return who.assign(**times, position=told["Position"].where(times["q1_s"].notna()))
+    official = loaded.entries.set_index("DriverNumber").reindex(who.index)
+    times = {f"q{i}_s": _seconds(official[f"Q{i}"]) for i in (1, 2, 3)}
+    return who.assign(**times, position=official["Position"].where(times["q1_s"].notna()))
 
 
 def weather(loaded: Loaded) -> pd.DataFrame:

@@ -101,11 +101,11 @@ class MeteredAdapter(BaseAdapter):
 
 def retry_after_s(response: requests.Response) -> float:
     """How long the server asks to be left alone [s]: `Retry-After` in seconds or as a date."""
-    said = response.headers.get("Retry-After", "").strip()
-    if said.isdigit():
-        return float(said)
+    header = response.headers.get("Retry-After", "").strip()
+    if header.isdigit():
+        return float(header)
     try:
-        return max(0.0, parsedate_to_datetime(said).timestamp() - parsedate_to_datetime(
+        return max(0.0, parsedate_to_datetime(header).timestamp() - parsedate_to_datetime(
             response.headers["Date"]).timestamp())
     except (KeyError, TypeError, ValueError):
         return _DEFAULT_RETRY_AFTER_S

@@ -91,4 +91,4 @@ def test_the_first_who_fails_has_the_last_word(tmp_path):
 
 def test_of_one_that_was_killed_the_others_say_what_is_likely(tmp_path):
     job._last_words(tmp_path / "failed.txt", RuntimeError("pair.cc:537 Read error: Connection reset by peer"))
-    assert (tmp_path / "failed.txt").read_text().startswith("another process of the training was gone of a sudden")
+    assert (tmp_path / "failed.txt").read_text().startswith("another process of the training ended without a report")
