@@ -60,16 +60,16 @@ def sft_dataset(context: dg.AssetExecutionContext, config: DatasetConfig,
     from f1_pipelines.engineer.seed_ranges import race_keys
 
     with warehouse.read() as connection:
-        scenes = sampler_of(connection)
+        sampler = sampler_of(connection)
     workers, frames = config.workers or os.cpu_count() or 1, []
     for split, races, odd in (("train", config.races, config.odd), ("validation", config.validation_races, 0.0)):
         keys, turns = race_keys(split, races), []
-        for done, race_turns in enumerate(expert_demonstrations(scenes, keys, workers, odd, config.futures), start=1):
+        for done, race_turns in enumerate(expert_demonstrations(sampler, keys, workers, odd, config.futures), start=1):
             turns += [without_needless_call(turn, config.calm_s) for turn in race_turns]
             if done % 100 == 0:
                 context.log.info("%s: %d of %d races, %d turns", split, done, len(keys), len(turns))
         turn_table = turn_rows(with_fewer_stay_outs(turns, stay_share=config.stay_share) if split == "train" else turns)
-        frames.append(_turn_rows(turn_table, "expert", scenes))
+        frames.append(_turn_rows(turn_table, "expert", sampler))
     rows = pd.concat(frames, ignore_index=True)
     with warehouse.write("sft_dataset") as connection:
         replace_slices(connection, tables.SFT_TURNS, rows, accept_fewer_rows=True)
@@ -78,8 +78,8 @@ def sft_dataset(context: dg.AssetExecutionContext, config: DatasetConfig,
     return dg.MaterializeResult(metadata={
         "dagster/row_count": len(rows), "training_turns": len(train), "races": int(train.groupby("family").seed.nunique(
         ).sum()), "circuit_names": int(train["circuit"].nunique()), "near_ties": float(train["near_tie"].mean()),
-        "circuits_fitted": len(scenes.circuits), "fields_of_weekends": len(scenes.fields),
-        "scenes_version": scenes.version,
+        "circuits_fitted": len(sampler.circuits), "fields_of_weekends": len(sampler.fields),
+        "scenes_version": sampler.version,
         "commands": dg.MetadataValue.md(verbs.rename("turns").to_frame().to_markdown()),
         "preview": preview(rows[["family", "seed", "lap", "completion", "expert_value", "reason"]]),
     })
@@ -110,17 +110,17 @@ def sft_engineer(context: dg.AssetExecutionContext, config: SftConfig, warehouse
     with warehouse.read() as connection:
         turns = connection.sql("SELECT prompt, completion FROM strategy.sft_turns WHERE split = 'train' "
                                "AND collected_by = 'expert' ORDER BY family, seed, lap").df()
-        scenes = sampler_of(connection)
+        sampler = sampler_of(connection)
     work = engineers.work("sft", config.seed)
     job = Job("sft", engineers.profile, config.settings, str(work / TURNS), "", str(work / SCENES), config.seed,
               str(work), str(engineers.folder), engineers.weights)
-    inputs = {TURNS: turns.to_json(orient="records", lines=True), SCENES: scenes.as_json()}
-    result = train_and_keep(context, job, inputs, scenes, warehouse, engineers, compute, clock, tracking)
+    inputs = {TURNS: turns.to_json(orient="records", lines=True), SCENES: sampler.as_json()}
+    result = train_and_keep(context, job, inputs, sampler, warehouse, engineers, compute, clock, tracking)
     rounds = [turn for path in sorted(work.glob("round-*.jsonl")) for turn in read_demonstrations(path)]
     with warehouse.write("sft_engineer rounds") as connection:
         connection.execute("DELETE FROM strategy.sft_turns WHERE collected_by = 'student'")
         if rounds:
-            replace_slices(connection, tables.SFT_TURNS, _turn_rows(turn_rows(rounds), "student", scenes),
+            replace_slices(connection, tables.SFT_TURNS, _turn_rows(turn_rows(rounds), "student", sampler),
                            accept_fewer_rows=True)
     job.end()
     return result
@@ -146,11 +146,11 @@ def grpo_engineer(context: dg.AssetExecutionContext, config: GrpoConfig, warehou
 
     with warehouse.read() as connection:
         parent = newest_engineer(connection, "sft", engineers.profile)
-        scenes = sampler_of(connection)
+        sampler = sampler_of(connection)
     work = engineers.work(f"grpo-{parent['checkpoint']}", config.seed)
     job = Job("grpo", engineers.profile, config.settings, "", str(engineers.folder / parent["path"]),
               str(work / SCENES), config.seed, str(work), str(engineers.folder), engineers.weights)
-    result = train_and_keep(context, job, {SCENES: scenes.as_json()}, scenes, warehouse, engineers, compute, clock,
+    result = train_and_keep(context, job, {SCENES: sampler.as_json()}, sampler, warehouse, engineers, compute, clock,
                             tracking)
     job.end()
     return result
@@ -158,9 +158,9 @@ def grpo_engineer(context: dg.AssetExecutionContext, config: GrpoConfig, warehou
 
 def sampler_of(connection: "duckdb.DuckDBPyConnection") -> "ScenarioSampler":
     """What the races of engineers are made of, from the warehouse."""
-    from f1_pipelines.engineer import scenario_sampler as scenes
+    from f1_pipelines.engineer import scenario_sampler as sampler
 
-    return scenes.stored_sampler(connection)
+    return sampler.stored_sampler(connection)
 
 
 def newest_engineer(connection: "duckdb.DuckDBPyConnection", stage: str, profile: str) -> dict[str, Any]:
@@ -189,10 +189,10 @@ def lineage(connection: "duckdb.DuckDBPyConnection", profile: str) -> pd.DataFra
         ORDER BY stage <> 'untrained', stage <> 'sft'""", [sft["checkpoint"], sft["parent"], sft["checkpoint"]]).df()
 
 
-def _turn_rows(turns: pd.DataFrame, collected_by: str, scenes: "ScenarioSampler") -> pd.DataFrame:
+def _turn_rows(turns: pd.DataFrame, collected_by: str, sampler: "ScenarioSampler") -> pd.DataFrame:
     """Rows of `strategy.sft_turns`."""
     return turns.assign(collected_by=collected_by, near_tie=[_near_tie(values) for values in turns["values_s"]],
-                        **versions(scenes))
+                        **versions(sampler))
 
 
 def _near_tie(values: str) -> bool:

@@ -50,20 +50,20 @@ def scripted_races(context: dg.AssetExecutionContext, config: ScriptedEvalConfig
     from f1_pipelines.engineer.seed_ranges import held_out_races
 
     with warehouse.read() as connection:
-        scenes = sampler_of(connection)
+        sampler = sampler_of(connection)
     keys = held_out_races(config.seeds, config.unseen_circuits)
-    races, results = race(scenes, keys, SCRIPTED, config.workers or os.cpu_count() or 1), []
+    races, results = race(sampler, keys, SCRIPTED, config.workers or os.cpu_count() or 1), []
     for done, race_results in enumerate(races, start=1):
         results += race_results
         if done % 60 == 0:
             context.log.info("%d of %d races", done, len(keys))
-    rows = _rows(results, scenes, clock)
+    rows = _rows(results, sampler, clock)
     with warehouse.write("scripted_races") as connection:
         for table in _TABLES:
             replace_slices(connection, table, rows[table.name], accept_fewer_rows=True)
     episodes = rows["episodes"]
     return dg.MaterializeResult(metadata={
-        "dagster/row_count": len(episodes), "races": len(keys), "scenes_version": scenes.version,
+        "dagster/row_count": len(episodes), "races": len(keys), "scenes_version": sampler.version,
         "mean_score": dg.MetadataValue.md(episodes.groupby("policy")["score"].agg(["mean", "count"]).sort_values(
             "mean").round(3).to_markdown()),
     })
@@ -98,20 +98,20 @@ def strategy_evaluation(context: dg.AssetExecutionContext, config: EngineerEvalC
     compute.require(profile.min_free_gib, f"profile {profile.name}", device)
     keys = held_out_races(config.seeds, config.unseen_circuits)
     with warehouse.read() as connection:
-        scenes = sampler_of(connection)
-        oracle = _oracle(connection, keys, scenes)
+        sampler = sampler_of(connection)
+        oracle = _oracle(connection, keys, sampler)
         stored = lineage(connection, engineers.profile)
-    race = partial(engineer_results, scenes, workers=_workers(config, device, profile), device=device,
+    race = partial(engineer_results, sampler, workers=_workers(config, device, profile), device=device,
                    bf16=compute.precision_on(device, profile.bf16) == "bfloat16")
     candidates = _candidates(config, stored, engineers)
-    hints = _hints(context, config, keys, scenes, candidates, race, warehouse, clock) if config.hint_races else {}
+    hints = _hints(context, config, keys, sampler, candidates, race, warehouse, clock) if config.hint_races else {}
     candidates = [one for one in candidates if one.variant != "hints" or hints]
     results = []
     for done, race_results in enumerate(race(candidates, keys, oracle=oracle, hints=hints), start=1):
         results += race_results
         if done % 60 == 0:
             context.log.info("%d engineers in %d of %d races", len(candidates), done, len(keys))
-    rows = _rows(results, scenes, clock)
+    rows = _rows(results, sampler, clock)
     with warehouse.write("strategy_evaluation") as connection:
         for table in _TABLES:
             # Else an engineer of before, or of another profile, would stay beside those of now.
@@ -120,7 +120,7 @@ def strategy_evaluation(context: dg.AssetExecutionContext, config: EngineerEvalC
             replace_slices(connection, table, rows[table.name], accept_fewer_rows=True)
         board = leaderboard(connection.execute("SELECT * FROM strategy.episodes WHERE variant <> 'training' AND "
                                                "scenes_version = ? AND env_version = ?",
-                                               [scenes.version, versions(scenes)["env_version"]]).df())
+                                               [sampler.version, versions(sampler)["env_version"]]).df())
         connection.execute("DELETE FROM strategy.leaderboard")
         replace_slices(connection, tables.LEADERBOARD, board, accept_fewer_rows=True)
     _write_cards(stored, board, rows["episodes"], engineers)
@@ -136,7 +136,7 @@ def strategy_evaluation(context: dg.AssetExecutionContext, config: EngineerEvalC
 
 
 def _oracle(connection: duckdb.DuckDBPyConnection, keys: Sequence["RaceKey"],
-            scenes: "ScenarioSampler") -> dict["RaceKey", list[str]]:
+            sampler: "ScenarioSampler") -> dict["RaceKey", list[str]]:
     """The oracle's calls in each race, as `scripted_races` stored them.
 
     Raises:
@@ -146,7 +146,7 @@ def _oracle(connection: duckdb.DuckDBPyConnection, keys: Sequence["RaceKey"],
         SELECT d.family, d.seed, list(d.raw_output ORDER BY d.lap) AS calls
         FROM strategy.decisions d JOIN strategy.episodes e USING (policy, variant, family, seed)
         WHERE d.policy = 'oracle' AND e.scenes_version = ? AND e.env_version = ? GROUP BY ALL""",
-                               [scenes.version, versions(scenes)["env_version"]]).fetchall()
+                               [sampler.version, versions(sampler)["env_version"]]).fetchall()
     by_race = {(family, seed): called for family, seed, called in calls}
     lacking = [key for key in keys if key not in by_race]
     if lacking:
@@ -173,28 +173,28 @@ def _candidates(config: EngineerEvalConfig, stored: pd.DataFrame, engineers: Eng
 
 
 def _hints(context: dg.AssetExecutionContext, config: EngineerEvalConfig, keys: Sequence["RaceKey"],
-           scenes: "ScenarioSampler",
+           sampler: "ScenarioSampler",
            candidates: Sequence["Candidate"], race: Callable[..., Iterator[list["EpisodeResult"]]],
            warehouse: Warehouse, clock: Clock) -> dict["RaceKey", str]:
     """A line of memory for each race, from post-mortems of training races of its family that the imitator played."""
     from f1_pipelines.engineer.evaluation.memory_hints import MemoryHints
     from f1_pipelines.engineer.seed_ranges import HINTS_START, race_keys
 
-    pupil = next(replace(one, variant="training") for one in candidates if one.policy == "sft")
-    played = race([pupil], race_keys("train", config.hint_races, start=HINTS_START), oracle={})
+    student = next(replace(one, variant="training") for one in candidates if one.policy == "sft")
+    played = race([student], race_keys("train", config.hint_races, start=HINTS_START), oracle={})
     results = [one for race_results in played for one in race_results]
-    rows = _rows(results, scenes, clock)
+    rows = _rows(results, sampler, clock)
     with warehouse.write("strategy_evaluation training") as connection:
         for table in _TABLES:
             replace_slices(connection, table, rows[table.name], accept_fewer_rows=True)
-    memory = MemoryHints.of(rows["postmortems"], scenes.scenario)
+    memory = MemoryHints.of(rows["postmortems"], sampler.scenario)
     context.log.info("%d lines of memory from %d training races", len(memory.lines), len(results))
-    return {key: hint for key in keys if (hint := memory.hint(scenes.scenario(*key)))}
+    return {key: hint for key in keys if (hint := memory.hint(sampler.scenario(*key)))}
 
 
-def _rows(results: Sequence["EpisodeResult"], scenes: "ScenarioSampler", clock: Clock) -> dict[str, pd.DataFrame]:
+def _rows(results: Sequence["EpisodeResult"], sampler: "ScenarioSampler", clock: Clock) -> dict[str, pd.DataFrame]:
     """Rows of the three tables."""
-    common = {**versions(scenes), "made_at": clock.now()}
+    common = {**versions(sampler), "made_at": clock.now()}
     episodes = pd.DataFrame([one.episode for one in results]).assign(**common)
     decisions = pd.DataFrame([row for one in results for row in one.decisions])
     postmortems = pd.DataFrame([one.postmortem for one in results if one.postmortem]).assign(made_at=clock.now())

@@ -32,20 +32,20 @@ def race_story(warehouse: Warehouse, engineers: Engineers) -> dg.MaterializeResu
     from f1_pipelines.plots.engineer_races import story_figure
 
     with warehouse.read() as connection:
-        scenes = sampler_of(connection)
+        sampler = sampler_of(connection)
         gains = connection.execute("""
             SELECT before.family, before.seed, after.policy, after.score - before.score AS gain
             FROM strategy.episodes before JOIN strategy.episodes after USING (family, seed, variant, scenes_version)
             WHERE before.policy = 'untrained' AND variant = 'plain' AND scenes_version = ? AND after.policy = (
                 SELECT policy FROM strategy.leaderboard WHERE policy IN ('sft', 'grpo') AND family = 'all'
                 AND variant = 'plain' ORDER BY mean DESC LIMIT 1)
-            ORDER BY gain, family, seed""", [scenes.version]).df()
+            ORDER BY gain, family, seed""", [sampler.version]).df()
         if gains.empty:
             raise dg.Failure("no race was driven by an untrained and by a trained engineer; materialize "
                              "strategy_evaluation first")
         row = gains.iloc[len(gains) // 2]
         key = (str(row["family"]), int(row["seed"]))
-        before, after = (_played(connection, scenes, policy, key) for policy in ("untrained", str(row["policy"])))
+        before, after = (_played(connection, sampler, policy, key) for policy in ("untrained", str(row["policy"])))
     pictures = _saved({"race-story": story_figure(before, after)}, Path(engineers.pictures))
     return dg.MaterializeResult(metadata={
         "family": key[0], "seed": key[1], "policy": row["policy"], "gain": float(row["gain"]), **pictures})
@@ -62,7 +62,7 @@ def training_evidence(warehouse: Warehouse, engineers: Engineers) -> dg.Material
     from f1_pipelines.plots.engineers import journey_figure, scores_figure, training_figure
 
     with warehouse.read() as connection:
-        scenes = sampler_of(connection)
+        sampler = sampler_of(connection)
         sft = newest_engineer(connection, "sft", engineers.profile)["checkpoint"]
         curve = connection.execute("""
             SELECT c.* FROM strategy.training_curve c JOIN strategy.engineers e ON c.run = e.checkpoint
@@ -70,8 +70,8 @@ def training_evidence(warehouse: Warehouse, engineers: Engineers) -> dg.Material
         board = connection.sql("SELECT * FROM strategy.leaderboard WHERE variant = 'plain'").df()
         races = connection.execute("""
             SELECT family, seed FROM strategy.episodes WHERE policy = 'expert' AND scenes_version = ?
-            QUALIFY row_number() OVER (PARTITION BY circuit ORDER BY family, seed) = 1""", [scenes.version]).fetchall()
-        expert = [_played(connection, scenes, "expert", key) for key in races]
+            QUALIFY row_number() OVER (PARTITION BY circuit ORDER BY family, seed) = 1""", [sampler.version]).fetchall()
+        expert = [_played(connection, sampler, "expert", key) for key in races]
     figures = {"training": training_figure(curve, board), "scores": scores_figure(board),
                "journey": journey_figure(_journey(board, curve)), "circuits": circuit_grid(expert)}
     return dg.MaterializeResult(metadata={"dagster/row_count": len(curve), "races_drawn": len(expert),
@@ -93,14 +93,14 @@ def _journey(board: pd.DataFrame, curve: pd.DataFrame) -> pd.DataFrame:
     return pd.concat([held_out[:at], rounds[held_out.columns], held_out[at:]], ignore_index=True)
 
 
-def _played(connection: duckdb.DuckDBPyConnection, scenes: "ScenarioSampler", policy: str,
+def _played(connection: duckdb.DuckDBPyConnection, sampler: "ScenarioSampler", policy: str,
             key: tuple[str, int]) -> "Played":
     """A race of the examination, driven again by the calls that were stored."""
     from f1_pipelines.engineer.evaluation.episodes import replay_calls
 
     calls = connection.execute("SELECT raw_output FROM strategy.decisions WHERE policy = ? AND variant = 'plain' AND "
                                "family = ? AND seed = ? ORDER BY lap", [policy, *key]).fetchall()
-    return replay_calls(scenes.scenario(*key), policy, [output for (output,) in calls])
+    return replay_calls(sampler.scenario(*key), policy, [output for (output,) in calls])
 
 
 def _saved(figures: dict[str, "Figure"], folder: Path) -> dict[str, dg.MetadataValue]:

@@ -36,8 +36,7 @@ class RaceData(dg.ConfigurableResource[None]):
     fastf1_cache: str = Field(description="FastF1's cache folder.")
 
     def open(self, clock: Clock, timeout_s: float | None = None) -> RaceDataSource:
-        """The source. `timeout_s`: how long it may take to answer, all requests together [s]; empty: as long as need be.
-        """
+        """The source. `timeout_s` limits all of its requests together [s]; None sets no limit."""
         return open_source(
             self.source, clock.now, f1db_path=Path(self.f1db_path) if self.f1db_path else None, f1db_url=self.f1db_url,
             f1db_folder=Path(self.f1db_folder), laps_archive=Path(self.laps_archive) if self.laps_archive else None,

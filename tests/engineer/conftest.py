@@ -92,7 +92,7 @@ def toy(toy_tokenizer) -> Engineer:
 
 
 @pytest.fixture(scope="session")
-def pupil_folder(toy_tokenizer, examples, toy_profile, tmp_path_factory) -> Path:
+def student_folder(toy_tokenizer, examples, toy_profile, tmp_path_factory) -> Path:
     """A stored engineer after a few steps of imitation."""
     folder = tmp_path_factory.mktemp("engineers")
     model, rendering = fresh_model(toy_tokenizer, TOY, 0), Rendering(toy_tokenizer, False)

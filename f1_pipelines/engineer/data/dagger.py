@@ -31,30 +31,30 @@ class DaggerRound:
     scores: list[float]
 
 
-def dagger_round(engineer: Engineer, scenes: ScenarioSampler, races: int, number: int, work: Path,
-                 listener: Reporter) -> DaggerRound:
+def dagger_round(engineer: Engineer, sampler: ScenarioSampler, races: int, number: int, work: Path,
+                 reporter: Reporter) -> DaggerRound:
     """Races that the engineer drives and the expert comments; kept in the work folder for a run that resumes.
 
     Args:
         engineer: As it is after the training so far.
-        scenes: What the races are made of.
+        sampler: What the races are made of.
         races: Of each trained family.
         number: Of the round, from 1.
         work: Folder of the training.
-        listener: Told how far the two agree.
+        reporter: Told how far the two agree.
     """
     path, scored = work / f"round-{number}.jsonl", work / f"round-{number}.scores.json"
     if path.is_file():
         return DaggerRound(read_demonstrations(path), json.loads(scored.read_text()))
     keys = dagger_keys(races, number)
-    driven = batched_rollout([scenes.scenario(*key) for key in keys], engineer.commands)
+    driven = batched_rollout([sampler.scenario(*key) for key in keys], engineer.commands)
     outputs = {key: race.outputs for key, race in zip(keys, driven, strict=True)}
-    turns = [without_needless_call(turn) for race_turns in relabel_with_expert(scenes, outputs, os.cpu_count() or 1)
+    turns = [without_needless_call(turn) for race_turns in relabel_with_expert(sampler, outputs, os.cpu_count() or 1)
              for turn in race_turns]
     commands = [output for race in driven for output in race.outputs]
     agree = np.mean([turn.completion == output for turn, output in zip(turns, commands, strict=True)])
     scores = [race.info["score"] for race in driven]
-    listener.line(f"round {number}: the pupil scores {np.mean(scores):.3f} in {len(driven)} training races and agrees "
+    reporter.line(f"round {number}: the pupil scores {np.mean(scores):.3f} in {len(driven)} training races and agrees "
                   f"with the expert in {agree:.0%} of {len(turns)} laps")
     scored.write_text(json.dumps(scores))  # first: whoever finds the turns finds these
     growing = path.with_suffix(".growing")

@@ -59,30 +59,30 @@ class Turn:
     reason: str
 
 
-def expert_demonstrations(scenes: ScenarioSampler, races: Sequence[RaceKey], workers: int = 1,
+def expert_demonstrations(sampler: ScenarioSampler, races: Sequence[RaceKey], workers: int = 1,
                           odd: float = PERTURBATION_RATE, futures: int = FUTURES) -> Iterator[list[Turn]]:
     """The turns of each race, in order.
 
     Args:
-        scenes: Where they are driven.
+        sampler: Where they are driven.
         races: Family and seed of each.
         workers: Processes.
         odd: Share of laps that are driven otherwise.
         futures: That he samples each lap.
     """
-    yield from map_races(partial(_turns_of_race, scenes=scenes, odd=odd, futures=futures), races, workers)
+    yield from map_races(partial(_turns_of_race, sampler=sampler, odd=odd, futures=futures), races, workers)
 
 
-def relabel_with_expert(scenes: ScenarioSampler, driven: Mapping[RaceKey, Sequence[str]],
+def relabel_with_expert(sampler: ScenarioSampler, driven: Mapping[RaceKey, Sequence[str]],
                         workers: int = 1) -> Iterator[list[Turn]]:
     """What the expert would have called in each lap of races that a pupil drove, in order (DAgger, Ross et al. 2011).
 
     Args:
-        scenes: Where they were driven.
+        sampler: Where they were driven.
         driven: The pupil's calls by race, as they were put out.
         workers: Processes.
     """
-    yield from map_races(partial(_turns_beside, scenes=scenes), list(driven.items()), workers)
+    yield from map_races(partial(_turns_beside, sampler=sampler), list(driven.items()), workers)
 
 
 def without_needless_call(turn: Turn, least_s: float = MINIMUM_GAIN_S) -> Turn:
@@ -111,9 +111,9 @@ def turn_rows(turns: Iterable[Turn]) -> pd.DataFrame:
     } for turn in turns])
 
 
-def _turns_beside(race: tuple[RaceKey, Sequence[str]], scenes: ScenarioSampler) -> list[Turn]:
+def _turns_beside(race: tuple[RaceKey, Sequence[str]], sampler: ScenarioSampler) -> list[Turn]:
     key, outputs = race
-    scenario = scenes.scenario(*key)
+    scenario = sampler.scenario(*key)
     environment, expert = RaceEnvironment(), _expert(scenario, FUTURES)
     seen, turns = environment.begin(scenario), []
     expert.begin(seen)
@@ -127,8 +127,8 @@ def _turns_beside(race: tuple[RaceKey, Sequence[str]], scenes: ScenarioSampler) 
     return turns
 
 
-def _turns_of_race(key: RaceKey, scenes: ScenarioSampler, odd: float, futures: int) -> list[Turn]:
-    scenario = scenes.scenario(*key)
+def _turns_of_race(key: RaceKey, sampler: ScenarioSampler, odd: float, futures: int) -> list[Turn]:
+    scenario = sampler.scenario(*key)
     environment, expert, other = RaceEnvironment(), _expert(scenario, futures), Random()
     rng = np.random.default_rng(digest("odd", *key))
     seen, over, turns = environment.begin(scenario), False, []

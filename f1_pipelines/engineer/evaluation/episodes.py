@@ -64,45 +64,45 @@ class EpisodeResult:
     postmortem: dict[str, Any] | None  # where there is a regret
 
 
-def run_episodes(engineer: Engineer, scenes: ScenarioSampler, keys: Sequence[RaceKey], policy: str,
+def run_episodes(engineer: Engineer, sampler: ScenarioSampler, keys: Sequence[RaceKey], policy: str,
                  checkpoint: str | None,
                  variant: str = "plain", hints: Mapping[RaceKey, str] | None = None) -> dict[RaceKey, RaceCalls]:
     """An engineer's calls in each race, greedy, all races in lockstep."""
-    scenarios = [scenes.scenario(*key, renamed=variant == "renamed") for key in keys]
+    scenarios = [sampler.scenario(*key, renamed=variant == "renamed") for key in keys]
     races = batched_rollout(scenarios, engineer.commands, [(hints or {}).get(key, "") for key in keys])
     return {key: RaceCalls(policy, variant, tuple(race.outputs), checkpoint)
             for key, race in zip(keys, races, strict=True)}
 
 
-def episode_results(scenes: ScenarioSampler, key: RaceKey, sittings: Sequence[RaceCalls],
+def episode_results(sampler: ScenarioSampler, key: RaceKey, sittings: Sequence[RaceCalls],
                     oracle: Sequence[str] = ()) -> list[EpisodeResult]:
     """What came of each sitting in a race. Without the oracle's calls he is asked; renamed races have no regret."""
-    scenario = scenes.scenario(*key)
+    scenario = sampler.scenario(*key)
     best = [parse(text) for text in oracle] or best_commands(scenario)
-    return [_result(scenes.scenario(*key, renamed=True), sitting, None) if sitting.variant == "renamed"
+    return [_result(sampler.scenario(*key, renamed=True), sitting, None) if sitting.variant == "renamed"
             else _result(scenario, sitting, best) for sitting in sittings]
 
 
-def scripted_results(scenes: ScenarioSampler, keys: Sequence[RaceKey], scripted: Sequence[str] = SCRIPTED,
+def scripted_results(sampler: ScenarioSampler, keys: Sequence[RaceKey], scripted: Sequence[str] = SCRIPTED,
                      workers: int = 1) -> Iterator[list[EpisodeResult]]:
     """Results of the policies that do not learn, a list for each race.
 
     Args:
-        scenes: What the races are made of.
+        sampler: What the races are made of.
         keys: The races.
         scripted: Who plays.
         workers: Processes.
     """
-    yield from map_races(partial(_scripted_race, scenes=scenes, scripted=tuple(scripted)), keys, workers)
+    yield from map_races(partial(_scripted_race, sampler=sampler, scripted=tuple(scripted)), keys, workers)
 
 
-def engineer_results(scenes: ScenarioSampler, candidates: Sequence[Candidate], keys: Sequence[RaceKey],
+def engineer_results(sampler: ScenarioSampler, candidates: Sequence[Candidate], keys: Sequence[RaceKey],
                      oracle: Mapping[RaceKey, Sequence[str]], hints: Mapping[RaceKey, str] | None = None,
                      workers: int = 1, device: str = "cpu", bf16: bool = False) -> Iterator[list[EpisodeResult]]:
     """Results of engineers, a list for each race.
 
     Args:
-        scenes: What the races are made of.
+        sampler: What the races are made of.
         candidates: Who plays.
         keys: The races.
         oracle: The oracle's calls in each race; he is asked for those that are not there.
@@ -113,7 +113,7 @@ def engineer_results(scenes: ScenarioSampler, candidates: Sequence[Candidate], k
     count = min(max(-(-len(keys) // BATCH_RACES), workers), len(keys))
     jobs = [[(key, tuple(oracle.get(key, ())), (hints or {}).get(key, "")) for key in keys[at::count]]
             for at in range(count)]
-    batch_job = partial(_engineer_batch, scenes=scenes, candidates=tuple(candidates), device=device, bf16=bf16)
+    batch_job = partial(_engineer_batch, sampler=sampler, candidates=tuple(candidates), device=device, bf16=bf16)
     for batch in map_races(batch_job, jobs, workers, at_once=1):
         yield from batch
 
@@ -132,19 +132,19 @@ def replay_calls(scenario: Scenario, policy: str, outputs: Sequence[str]) -> Pla
     return played(scenario, Calls(), policy)
 
 
-def _scripted_race(key: RaceKey, scenes: ScenarioSampler, scripted: Sequence[str]) -> list[EpisodeResult]:
-    scenario = scenes.scenario(*key)
+def _scripted_race(key: RaceKey, sampler: ScenarioSampler, scripted: Sequence[str]) -> list[EpisodeResult]:
+    scenario = sampler.scenario(*key)
     best = best_commands(scenario)
     return [_result(scenario, RaceCalls(name, "plain", tuple(map(str, best))) if name == "oracle"
                       else _scripted_calls(scenario, name), best) for name in scripted]
 
 
-def _engineer_batch(job: Sequence[tuple[RaceKey, Sequence[str], str]], scenes: ScenarioSampler,
+def _engineer_batch(job: Sequence[tuple[RaceKey, Sequence[str], str]], sampler: ScenarioSampler,
                     candidates: Sequence[Candidate], device: str, bf16: bool) -> list[list[EpisodeResult]]:
     keys, hints = [key for key, *_ in job], {key: hint for key, _, hint in job}
-    sat = [run_episodes(_loaded(one.path, device, bf16), scenes, keys, one.policy, one.checkpoint, one.variant,
+    sat = [run_episodes(_loaded(one.path, device, bf16), sampler, keys, one.policy, one.checkpoint, one.variant,
                         hints if one.variant == "hints" else None) for one in candidates]
-    return [episode_results(scenes, key, [sittings[key] for sittings in sat], oracle) for key, oracle, _ in job]
+    return [episode_results(sampler, key, [sittings[key] for sittings in sat], oracle) for key, oracle, _ in job]
 
 
 @lru_cache(maxsize=4)

@@ -38,13 +38,13 @@ class Engineer:
         sampled: list[list[list[int]]] = [[]] * len(prompts)
         was_training = self.model.training
         self.model.eval()
-        openings = self._openings.of(observations)
-        rest = [len(prompt) - opening.shared(prompt) for opening, prompt in zip(openings, prompts, strict=True)]
+        prefixes = self._openings.of(observations)
+        rest = [len(prompt) - opening.shared(prompt) for opening, prompt in zip(prefixes, prompts, strict=True)]
         order = sorted(range(len(prompts)), key=lambda k: rest[k])
         for first in range(0, len(order), prompts_at_once):
             at = order[first:first + prompts_at_once]
             drawn = generate(self.model, [prompts[k] for k in at], tokenizer.pad_token_id, tokenizer.eos_token_id,
-                             self._longest, temperature, count, [openings[k] for k in at])
+                             self._longest, temperature, count, [prefixes[k] for k in at])
             for row, k in enumerate(at):
                 sampled[k] = drawn[row * count:(row + 1) * count]
         self.model.train(was_training)

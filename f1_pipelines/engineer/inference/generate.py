@@ -30,7 +30,7 @@ COMMON_LENGTH = 2  # tokens of most answers, the end included
 
 def generate(model: PreTrainedModel, prompts: Sequence[Sequence[int]], pad: int, end: int, longest: int,
              temperature: float = 0.0, count: int = 1,
-             openings: Sequence[CachedPrefix] | None = None) -> list[list[int]]:
+             prefixes: Sequence[CachedPrefix] | None = None) -> list[list[int]]:
     """Token ids that a causal model puts after each prompt, its end token included where it came.
 
     Args:
@@ -41,11 +41,11 @@ def generate(model: PreTrainedModel, prompts: Sequence[Sequence[int]], pad: int,
         longest: Tokens of an answer; a longer one is cut.
         temperature: 0 takes the likeliest token, else tokens are drawn with torch's generator.
         count: Answers to each prompt, side by side; the prompt is read once for all of them.
-        openings: What the model has read of each prompt before.
+        prefixes: What the model has read of each prompt before.
     """
     import torch
 
-    known = openings or [NO_PREFIX] * len(prompts)
+    known = prefixes or [NO_PREFIX] * len(prompts)
     completions: list[list[int]] = [[] for _ in range(len(prompts) * count)]
 
     def said(decoding: DecodingState) -> DecodingState:

@@ -93,19 +93,19 @@ class DecodingState:
         return DecodingState(self.memory, seen, self.place + 1, done.logits[:, -1], self.rows)
 
 
-def prefill(model: PreTrainedModel, prompts: Sequence[Sequence[int]], openings: Sequence[CachedPrefix],
+def prefill(model: PreTrainedModel, prompts: Sequence[Sequence[int]], prefixes: Sequence[CachedPrefix],
             pad: int) -> DecodingState:
     """What a causal model makes of prompts.
 
     Args:
         model: In evaluation mode, on any device.
         prompts: Token ids of each; those of like length beside each other cost least.
-        openings: What is known of each, of the same model; `NO_PREFIX` will do.
+        prefixes: What is known of each, of the same model; `NO_PREFIX` will do.
         pad: Id of a token to pad with; it is never looked at.
     """
     import torch
 
-    known = [opening.shared(prompt) for opening, prompt in zip(openings, prompts, strict=True)]
+    known = [opening.shared(prompt) for opening, prompt in zip(prefixes, prompts, strict=True)]
     rest = [list(prompt[k:]) for prompt, k in zip(prompts, known, strict=True)]
     before, width = padded_length(max(known)), padded_length(max(map(len, rest)))
     ids = torch.tensor([[pad] * (width - len(tokens)) + tokens for tokens in rest], device=model.device)
@@ -114,7 +114,7 @@ def prefill(model: PreTrainedModel, prompts: Sequence[Sequence[int]], openings: 
     places = (seen.cumsum(dim=1) - 1).clamp(min=0)[:, before:]
     with use_fast_matmul():
         done = model(input_ids=ids, attention_mask=seen, position_ids=places, use_cache=True, logits_to_keep=1,
-                     cache=_memory(openings, known, before) if before else None)
+                     cache=_memory(prefixes, known, before) if before else None)
     return DecodingState(done.cache, seen, places[:, -1:] + 1, done.logits[:, -1],
                          torch.arange(len(rest), device=model.device))
 
@@ -193,14 +193,14 @@ class PrefixCache:
                 self._cached[text] = CachedPrefix(ids, row[:, :, seen].permute(2, 1, 0, 3).contiguous())
 
 
-def _memory(openings: Sequence[CachedPrefix], known: Sequence[int], before: int) -> DynamicCache:
+def _memory(prefixes: Sequence[CachedPrefix], known: Sequence[int], before: int) -> DynamicCache:
     """The first `known` tokens of each opening as what transformers remembers, padded in front to `before`."""
     import torch
     from torch.nn.utils.rnn import pad_sequence
     from transformers import DynamicCache
 
-    some = next(one.made for one in openings if one.made is not None)
-    rows = [some[:0] if one.made is None else one.made[:k] for one, k in zip(openings, known, strict=True)]
+    some = next(one.made for one in prefixes if one.made is not None)
+    rows = [some[:0] if one.made is None else one.made[:k] for one, k in zip(prefixes, known, strict=True)]
     made = pad_sequence(rows, batch_first=True, padding_side="left")
     made = torch.nn.functional.pad(made, (0, 0, 0, 0, 0, 0, before - made.shape[1], 0)).transpose(1, 3)
     memory = DynamicCache()

@@ -19,14 +19,14 @@ LOGGED_EVERY = 25  # steps between two lines of progress
 class MetricsCallback(TrainerCallback):
     """Keeps the curve, tells progress, and stops a run whose numbers are not finite."""
 
-    def __init__(self, curve: MetricHistory, listener: Reporter, every: int = LOGGED_EVERY) -> None:
+    def __init__(self, curve: MetricHistory, reporter: Reporter, every: int = LOGGED_EVERY) -> None:
         """
         Args:
             curve: Filled with everything that the trainer logs.
-            listener: Told as it goes.
+            reporter: Told as it goes.
             every: Steps between two lines.
         """
-        self._curve, self._listener, self._every = curve, listener, every
+        self._curve, self._reporter, self._every = curve, reporter, every
 
     def on_train_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
         """Start the clock, and take over what a resumed run logged before its checkpoint."""
@@ -34,7 +34,7 @@ class MetricsCallback(TrainerCallback):
         for logs in state.log_history:
             numbers = _metrics_of(logs)
             self._curve.add(int(logs["step"]), numbers)
-            self._listener.numbers(int(logs["step"]), numbers)
+            self._reporter.numbers(int(logs["step"]), numbers)
 
     def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
         """Leave out the checkpoint of the last step: what is over is kept otherwise (`resuming`)."""
@@ -53,7 +53,7 @@ class MetricsCallback(TrainerCallback):
         if state.log_history:
             state.log_history[-1].update(numbers)
         self._curve.add(state.global_step, numbers)
-        self._listener.numbers(state.global_step, numbers)
+        self._reporter.numbers(state.global_step, numbers)
         for name in ("loss", "grad_norm", "reward"):
             value = numbers.get(name, 0.0)
             if value is None or not math.isfinite(value):  # trl says None where nothing was a number
@@ -65,7 +65,7 @@ class MetricsCallback(TrainerCallback):
             shown = ", ".join(f"{name} {numbers[name]:.3g}" for name in ("loss", "score", "entropy", "kl")
                               if name in numbers)
             rate = f", {read / spent:.0f} tokens/s" if read else ""
-            self._listener.line(f"step {state.global_step}/{state.max_steps}: {shown}{rate}, {left:.0f} s left")
+            self._reporter.line(f"step {state.global_step}/{state.max_steps}: {shown}{rate}, {left:.0f} s left")
 
 
 def _metrics_of(logs: dict[str, Any]) -> dict[str, Any]:

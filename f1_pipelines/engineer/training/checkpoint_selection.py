@@ -26,22 +26,22 @@ class BestCheckpoint:
     promotion decides. `seen` is what was seen in the last examination.
     """
 
-    def __init__(self, model: PreTrainedModel, scenes: ScenarioSampler, races: int, path: Path,
-                 listener: Reporter, resumed_at: int | None = None) -> None:
+    def __init__(self, model: PreTrainedModel, sampler: ScenarioSampler, races: int, path: Path,
+                 reporter: Reporter, resumed_at: int | None = None) -> None:
         """
         Args:
             model: Its trainable weights are kept.
-            scenes: What the races are made of.
+            sampler: What the races are made of.
             races: Of each trained family.
             path: File for the best weights; that of a killed run is taken over. The best before it stays beside it
                 until the next examination, by when the trainer has a checkpoint of the step that is best now.
-            listener: Takes a line for each examination.
+            reporter: Takes a line for each examination.
             resumed_at: Step that the training resumes from. Weights of a later one are dropped, since that step is
                 made again; None keeps them.
         """
-        self._model, self._path, self._listener = model, path, listener
+        self._model, self._path, self._reporter = model, path, reporter
         self._previous = path.with_name(f"{path.stem}.previous{path.suffix}")
-        self._scenarios = [scenes.scenario(*key) for key in race_keys("validation", races)]
+        self._scenarios = [sampler.scenario(*key) for key in race_keys("validation", races)]
         self._best, self.step = -np.inf, 0
         if resumed_at is not None:
             self._drop_later_than(resumed_at)
@@ -55,7 +55,7 @@ class BestCheckpoint:
         races = batched_rollout(self._scenarios, engineer.commands)
         self.seen = [seen for race in races for seen in race.seen]
         score = float(np.mean([race.info["score"] for race in races]))
-        self._listener.line(f"step {step}: {score:.3f} on {len(races)} validation races")
+        self._reporter.line(f"step {step}: {score:.3f} on {len(races)} validation races")
         if step == 0:
             return score
         self._previous.unlink(missing_ok=True)

@@ -1,8 +1,8 @@
-"""What calls are worth under the policy that is being trained: `counterfactual_returns(moments, calls, caller)`.
+"""What commands are worth under the policy in training: `counterfactual_returns(states, commands, policy)`.
 
-A race is forked before a lap, each call is driven, and the policy itself calls the rest: same state, same noise, so two
-calls of one moment differ by nothing but the call (common random numbers). The expert never finishes a race: that makes
-every delay free, and a policy learns not to stop.
+A race is forked before a lap, each command is driven, and the policy itself drives the rest: same state, same noise, so
+two commands at one state differ by nothing but the command (common random numbers). The expert never finishes a race:
+then every delay would be free, and a policy learns not to stop.
 """
 from __future__ import annotations
 
@@ -20,16 +20,24 @@ from f1_pipelines.sim.scenarios import Scenario
 
 @dataclass(frozen=True)
 class DecisionState:
-    """A race just before a lap is called. The environment is never driven on: it is forked."""
+    """A race just before a lap. Its environment is never stepped, only forked.
+
+    Attributes:
+        environment: The race so far.
+        seen: Observation of the coming lap.
+        before: Observations of the laps driven.
+        called: The command that the policy gave here.
+        end: The final `info` of that race.
+    """
 
     environment: RaceEnvironment
     seen: Observation
-    before: tuple[Observation, ...] = ()  # of the laps driven
-    called: str = ""  # what was called here
-    end: dict[str, Any] = field(default_factory=dict)  # how the race then ended, `info`
+    before: tuple[Observation, ...] = ()
+    called: str = ""
+    end: dict[str, Any] = field(default_factory=dict)
 
     def expert_call(self) -> Command | str:
-        """What the expert would call here, having watched the laps driven."""
+        """What the expert would command here, given the same observations."""
         scenario = self.environment.scenario
         expert = Expert(circuits={scenario.circuit.circuit: scenario.circuit})
         expert.begin((*self.before, self.seen)[0])
@@ -38,52 +46,64 @@ class DecisionState:
         return expert.decide(self.seen).command
 
 
-def decision_states(scenarios: Sequence[Scenario], caller: BatchPolicy) -> list[list[DecisionState]]:
-    """Every lap of each race as the caller drives it, with what it called there and how the race ended."""
-    moments: list[list[DecisionState]] = [[] for _ in scenarios]
+def decision_states(scenarios: Sequence[Scenario], policy: BatchPolicy) -> list[list[DecisionState]]:
+    """Every lap of each race as the policy drives it.
+
+    Args:
+        scenarios: The races.
+        policy: Commands all races that are still on, lap by lap.
+
+    Returns:
+        For each race its states in order, with the policy's command and how the race ended.
+    """
+    states: list[list[DecisionState]] = [[] for _ in scenarios]
     now: dict[int, DecisionState] = {}
     for k, scenario in enumerate(scenarios):
         environment = RaceEnvironment(reward="terminal")
         now[k] = DecisionState(environment, environment.begin(scenario))
     while now:
-        for k, output in zip(list(now), caller([moment.seen.text for moment in now.values()]), strict=True):
-            moment = replace(now.pop(k), called=output)
-            moments[k].append(moment)
-            twin = moment.environment.fork()
+        for k, output in zip(list(now), policy([state.seen.text for state in now.values()]), strict=True):
+            state = replace(now.pop(k), called=output)
+            states[k].append(state)
+            twin = state.environment.fork()
             step = twin.step(output)
             if step.done:
-                moments[k] = [replace(one, end=step.info) for one in moments[k]]
+                states[k] = [replace(each, end=step.info) for each in states[k]]
             else:
-                now[k] = DecisionState(twin, step.observation, (*moment.before, moment.seen))
-    return moments
+                now[k] = DecisionState(twin, step.observation, (*state.before, state.seen))
+    return states
 
 
-def counterfactual_returns(moments: Sequence[DecisionState], calls: Sequence[Sequence[str]],
-                           caller: BatchPolicy) -> list[list[dict[str, Any]]]:
-    """How the race ends (`info`, its score among it) after each call at each moment if the caller calls the rest. The
-    same call is raced once, and what was called there in the first place is not raced again.
+def counterfactual_returns(states: Sequence[DecisionState], commands: Sequence[Sequence[str]],
+                           policy: BatchPolicy) -> list[list[dict[str, Any]]]:
+    """How each race ends after each command when the policy drives on.
 
     Args:
-        moments: Where, in races that the same caller drove.
-        calls: Raw outputs tried at each; one that does not parse costs what it costs.
-        caller: Who goes on.
+        states: States of races that the same policy drove.
+        commands: Raw outputs to try at each state; one that does not parse costs what it costs.
+        policy: Drives the rest of each race.
+
+    Returns:
+        The final `info` by state and command, the score among it. A command is simulated once however often it is
+        listed, and the policy's own command is not simulated again.
     """
-    done = {(k, moment.called): moment.end for k, moment in enumerate(moments)}
+    done = {(k, state.called): state.end for k, state in enumerate(states)}
     going: dict[tuple[int, str], tuple[RaceEnvironment, Observation]] = {}
-    for k, (moment, tried) in enumerate(zip(moments, calls, strict=True)):
-        for call in set(tried) - {moment.called}:
-            _advance((k, call), moment.environment.fork(), call, done, going)
+    for k, (state, tried) in enumerate(zip(states, commands, strict=True)):
+        for command in set(tried) - {state.called}:
+            _advance((k, command), state.environment.fork(), command, done, going)
     while going:
         keys = list(going)
-        outputs = caller([going[key][1].text for key in keys])
+        outputs = policy([going[key][1].text for key in keys])
         for key, output in zip(keys, outputs, strict=True):
             _advance(key, going.pop(key)[0], output, done, going)
-    return [[done[k, call] for call in tried] for k, tried in enumerate(calls)]
+    return [[done[k, command] for command in tried] for k, tried in enumerate(commands)]
 
 
-def _advance(key: tuple[int, str], environment: RaceEnvironment, call: str, done: dict[tuple[int, str], dict[str, Any]],
+def _advance(key: tuple[int, str], environment: RaceEnvironment, command: str,
+             done: dict[tuple[int, str], dict[str, Any]],
              going: dict[tuple[int, str], tuple[RaceEnvironment, Observation]]) -> None:
-    step = environment.step(call)
+    step = environment.step(command)
     if step.done:
         done[key] = step.info
     else:

@@ -33,9 +33,9 @@ def accelerator_on(device: str) -> PartialState:
     return PartialState(cpu=device == "cpu", timeout=PROCESS_GROUP_TIMEOUT)
 
 
-def own_device(crew: PartialState, device: str) -> str:
+def own_device(accelerator: PartialState, device: str) -> str:
     """The device of this process: of several, each has its own GPU; alone it is the first or the named one."""
-    return f"cuda:{crew.local_process_index}" if device == "cuda" else device
+    return f"cuda:{accelerator.local_process_index}" if device == "cuda" else device
 
 
 def on_one_device(settings: TrainingArguments, device: str) -> None:

@@ -1,4 +1,4 @@
-"""GRPO: the model tries calls in the simulator (`practice`) and learns from what became of them, with trl's trainer.
+"""GRPO with TRL's trainer: commands sampled in simulated races (`rollout_sampler`), rewarded by the race's score.
 
 Prompts are those of `Rendering`, so SFT, practice, examination and service read the same tokens. Of several processes
 each plays its share of a step's races and tries its share of the moments, each moment whole.
@@ -44,20 +44,20 @@ WARN_BELOW = {"entropy": 0.005}
 MAX_ZERO_STD = 0.95  # of moments without a difference: nothing can be learnt
 
 
-def train_grpo(model: PreTrainedModel, rendering: Rendering, scenes: ScenarioSampler, profile: Profile, seed: int,
-               folder: Path, device: str = "cpu", listener: Reporter = SILENT,
+def train_grpo(model: PreTrainedModel, rendering: Rendering, sampler: ScenarioSampler, profile: Profile, seed: int,
+               folder: Path, device: str = "cpu", reporter: Reporter = SILENT,
                examine: Callable[[int, Engineer], float] | None = None) -> MetricHistory:
     """Train the model in place, from the SFT policy that it is.
 
     Args:
         model: With `profile.lora`, wrapped in a fresh adapter.
         rendering: Of its tokenizer.
-        scenes: What the races are made of.
+        sampler: What the races are made of.
         profile: Its `grpo` settings.
         seed: Of races, draws and order.
         folder: Of this training. Resumes from the newest checkpoint here, and takes over a training that is over.
         device: cpu, cuda or cuda:1, of this process; with others, each does its share of every step.
-        listener: Takes progress.
+        reporter: Takes progress.
         examine: Called every `SAVED_EVERY` steps with the step and the engineer as it is; says its score. Of several
             processes, in the main one.
 
@@ -73,11 +73,11 @@ def train_grpo(model: PreTrainedModel, rendering: Rendering, scenes: ScenarioSam
     over = restore_finished(model, folder)
     if over is not None:
         return over
-    crew, curve = accelerator_on(device), MetricHistory()
-    settings = _settings_of_process(profile.grpo, crew.num_processes)
-    practice = RolloutSampler(rendering, scenes, settings, seed, profile.max_new_tokens, profile.generation_batch,
-                              slice(crew.process_index, None, crew.num_processes))
-    probes = _Probes(rendering, scenes, seed)
+    accelerator, curve = accelerator_on(device), MetricHistory()
+    settings = _settings_of_process(profile.grpo, accelerator.num_processes)
+    rollouts = RolloutSampler(rendering, sampler, settings, seed, profile.max_new_tokens, profile.generation_batch,
+                              slice(accelerator.process_index, None, accelerator.num_processes))
+    probes = _Probes(rendering, sampler, seed)
 
     class Examine(TrainerCallback):
         """Puts numbers of ours into trl's log, which a run that is gone on with keeps: those of the practice, drift
@@ -85,9 +85,9 @@ def train_grpo(model: PreTrainedModel, rendering: Rendering, scenes: ScenarioSam
 
         def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
             means = trainer.accelerator.reduce(torch.tensor(
-                list(practice.numbers.values()), dtype=torch.float64, device=args.device), "mean").tolist()
-            numbers = dict(zip(practice.numbers, means, strict=True))
-            if state.global_step % SAVED_EVERY == 0 and crew.is_main_process:
+                list(rollouts.metrics.values()), dtype=torch.float64, device=args.device), "mean").tolist()
+            numbers = dict(zip(rollouts.metrics, means, strict=True))
+            if state.global_step % SAVED_EVERY == 0 and accelerator.is_main_process:
                 numbers["kl_to_sft"] = probes.drift(model)
                 if examine is not None:
                     numbers["selection_score"] = examine(state.global_step, Engineer(
@@ -99,33 +99,33 @@ def train_grpo(model: PreTrainedModel, rendering: Rendering, scenes: ScenarioSam
             for limits, sign, where in ((WARN_ABOVE, 1, "above"), (WARN_BELOW, -1, "below")):
                 for name, limit in limits.items():
                     if logs and logs.get(name) is not None and sign * (logs[name] - limit) > 0:
-                        listener.warn(f"step {state.global_step}: {name} {logs[name]:.3g}, {where} {limit}")
+                        reporter.warn(f"step {state.global_step}: {name} {logs[name]:.3g}, {where} {limit}")
 
-    config = _config(profile, settings, seed, folder, device, crew.num_processes)
+    config = _config(profile, settings, seed, folder, device, accelerator.num_processes)
     on_one_device(config, device)
-    if crew.is_main_process:
+    if accelerator.is_main_process:
         remove_torn_checkpoints(folder, config.world_size)
         # Nothing of a checkpoint is loaded yet: here a resumed run, too, holds the SFT policy.
         probes.remember(model)
         curve.add(0, {"kl_to_sft": probes.drift(model)})
     rounds = settings.rejection_rounds if last_checkpoint(folder) is None else 0  # a resumed run has had them
     for number in range(1, rounds + 1):
-        rejection_round(model, rendering, scenes, profile, seed, number, folder / f"rejection-{number}", device,
-                        listener)
+        rejection_round(model, rendering, sampler, profile, seed, number, folder / f"rejection-{number}", device,
+                        reporter)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", category=FutureWarning)
         warnings.filterwarnings("ignore", message=".*rollout_func.*")
         trainer = GRPOTrainer(
             model=model, reward_funcs=[cast("Any", _advantage)], args=config, processing_class=rendering.tokenizer,
             train_dataset=Dataset.from_list([{"prompt": f"step {k}"} for k in range(settings.steps)]),
-            rollout_func=practice, callbacks=[MetricsCallback(curve, listener, every=5), Examine()])
+            rollout_func=rollouts, callbacks=[MetricsCallback(curve, reporter, every=5), Examine()])
         trainer.remove_callback(PrinterCallback)
         trainer.train(resume_from_checkpoint=last_checkpoint(folder, config.world_size))
     dead = curve.of("frac_reward_zero_std")
     if dead and np.mean(dead) > MAX_ZERO_STD:
         raise TrainingFailed(f"in {np.mean(dead):.0%} of the moments all calls were alike, so there was nothing to "
                              "learn from; raise the temperature or take an earlier SFT checkpoint")
-    if crew.is_main_process:
+    if accelerator.is_main_process:
         save_finished(model, folder, curve)
     return curve
 
@@ -161,9 +161,9 @@ def _settings_of_process(settings: GrpoSettings, processes: int) -> GrpoSettings
     return replace(settings, states=settings.states // processes)
 
 
-def _advantage(completions: Sequence[Any], gain: Sequence[float], **_: Any) -> list[float]:
+def _advantage(completions: Sequence[Any], advantage: Sequence[float], **_: Any) -> list[float]:
     """trl's reward function: what `RolloutSampler` found."""
-    return list(gain)
+    return list(advantage)
 
 
 class _Probes:
@@ -171,8 +171,8 @@ class _Probes:
 
     COUNT = 48
 
-    def __init__(self, rendering: Rendering, scenes: ScenarioSampler, seed: int) -> None:
-        self._rendering, self._scenes, self._seed = rendering, scenes, seed
+    def __init__(self, rendering: Rendering, sampler: ScenarioSampler, seed: int) -> None:
+        self._rendering, self._sampler, self._seed = rendering, sampler, seed
 
     def remember(self, model: PreTrainedModel) -> None:
         """What is compared with: the policy as it is, without its adapter if it has one."""
@@ -180,7 +180,7 @@ class _Probes:
 
         keys = race_keys("train", -(-self.COUNT // len(TRAINED_FAMILIES)), start=KL_PROBES_START)[:self.COUNT]
         engineer = Engineer(model, self._rendering, 40)
-        moments = decision_states([self._scenes.scenario(*key) for key in keys], engineer.commands)
+        moments = decision_states([self._sampler.scenario(*key) for key in keys], engineer.commands)
         self._prompts = [race[len(race) // 2].seen.text for race in moments]
         with cast("Any", model).disable_adapter() if hasattr(model, "disable_adapter") else nullcontext():
             self._before = self._log_probabilities(model)

@@ -47,7 +47,7 @@ class Job:
         settings: Fields of the profile's `sft` or `grpo` that differ from it.
         turns: JSON lines with prompt and completion, for SFT.
         parent: Folder of the checkpoint to begin with, for GRPO.
-        scenes: JSON of the scenes.
+        sampler: JSON of the scenes.
         seed: Of the training.
         work: Folder of the run: what to resume from, and the result.
         checkpoints: Folder of engineers.
@@ -62,7 +62,7 @@ class Job:
     settings: dict[str, Any]
     turns: str
     parent: str
-    scenes: str
+    sampler: str
     seed: int
     work: str
     checkpoints: str
@@ -122,7 +122,7 @@ class TrainingResult:
         return cls(**json.loads((work / RESULT).read_text()))
 
 
-def run(job: Job, listener: Reporter | None = None) -> TrainingResult:
+def run(job: Job, reporter: Reporter | None = None) -> TrainingResult:
     """Train, store the checkpoint, and leave the result in the work folder.
 
     Of several processes, each calls this. The main one alone stores and tells, all return its result.
@@ -142,26 +142,26 @@ def run(job: Job, listener: Reporter | None = None) -> TrainingResult:
     from f1_pipelines.engineer.training.distributed import WorldSizeError, accelerator_on, own_device
     from f1_pipelines.engineer.training.resuming import Usage
 
-    crew = accelerator_on(job.device)
-    if crew.num_processes != job.processes:
-        raise WorldSizeError(f"the job is for {job.processes} processes and {crew.num_processes} were started; start "
-                             "as many, or change `processes` of the resource `compute`")
-    job = replace(job, device=own_device(crew, job.device))
-    listener = (listener or Reporter(print, warn=print)) if crew.is_main_process else SILENT
+    accelerator = accelerator_on(job.device)
+    if accelerator.num_processes != job.processes:
+        raise WorldSizeError(f"the job is for {job.processes} processes and {accelerator.num_processes} were started; "
+                             "start as many, or change `processes` of the resource `compute`")
+    job = replace(job, device=own_device(accelerator, job.device))
+    reporter = (reporter or Reporter(print, warn=print)) if accelerator.is_main_process else SILENT
     if job.device == "cpu":  # two spinning threads on a busy machine are slower than one
         torch.set_num_threads(1)
     usage = Usage(Path(job.work), job.device)
-    if crew.is_main_process:
-        listener = usage.written_by(listener)
+    if accelerator.is_main_process:
+        reporter = usage.written_by(reporter)
     profile = _profile_of(job)
-    scenes = ScenarioSampler.from_json(Path(job.scenes).read_text())
+    sampler = ScenarioSampler.from_json(Path(job.sampler).read_text())
     with memory_for(f"{job.stage} of profile {profile.name}", job.device, "set a smaller batch in its settings"), \
             use_fast_matmul():
-        outcome = (_sft if job.stage == "sft" else _grpo)(job, profile, scenes, listener, crew)
+        outcome = (_sft if job.stage == "sft" else _grpo)(job, profile, sampler, reporter, accelerator)
     if outcome is not None:
         _leave(job, profile, usage, *outcome)
-    crew.wait_for_everyone()
-    crew.destroy_process_group()
+    accelerator.wait_for_everyone()
+    accelerator.destroy_process_group()
     return TrainingResult.read(Path(job.work))
 
 
@@ -185,13 +185,14 @@ def _profile_of(job: Job) -> Profile:
     return replace(profile, **changed, bf16=job.precision == "bfloat16")
 
 
-def _meta(job: Job, profile: Profile, scenes: ScenarioSampler, **more: Any) -> dict[str, Any]:
+def _meta(job: Job, profile: Profile, sampler: ScenarioSampler, **more: Any) -> dict[str, Any]:
     settings = asdict(getattr(profile, job.stage)) if more["stage"] != "untrained" else {}
-    return {"profile": job.profile, "training_seed": job.seed, "scenes_version": scenes.version,
+    return {"profile": job.profile, "training_seed": job.seed, "scenes_version": sampler.version,
             "settings": settings, **more}
 
 
-def _sft(job: Job, profile: Profile, scenes: ScenarioSampler, listener: Reporter, crew: PartialState) -> _Found | None:
+def _sft(job: Job, profile: Profile, sampler: ScenarioSampler, reporter: Reporter,
+         accelerator: PartialState) -> _Found | None:
     from f1_pipelines.engineer.data.dagger import dagger_round
     from f1_pipelines.engineer.inference.checkpoints import save_engineer
     from f1_pipelines.engineer.inference.cpu import place_model
@@ -205,31 +206,32 @@ def _sft(job: Job, profile: Profile, scenes: ScenarioSampler, listener: Reporter
                                      engineers / "weights", Path(job.weights) if job.weights else None)
     size = sum(weights.numel() for weights in model.parameters())
     before = save_engineer(model, rendering, engineers, _meta(
-        job, profile, scenes, stage="untrained", parent=None, n_turns=0, n_parameters=size)
-    ) if crew.is_main_process else None
+        job, profile, sampler, stage="untrained", parent=None, n_turns=0, n_parameters=size)
+    ) if accelerator.is_main_process else None
     model = with_adapter(place_model(model, job.device), profile, job.seed)
-    curve = train_sft(model, rendering, examples, profile, job.seed, Path(job.work) / "steps", job.device, listener)
+    curve = train_sft(model, rendering, examples, profile, job.seed, Path(job.work) / "steps", job.device, reporter)
     for number in range(1, profile.sft.rounds + 1):
         engineer = Engineer(model, rendering, profile.max_new_tokens, profile.generation_batch)
-        with crew.main_process_first():  # it drives, the others then read what it drove
-            driven = dagger_round(engineer, scenes, profile.sft.round_races, number, Path(job.work), listener)
+        with accelerator.main_process_first():  # it drives, the others then read what it drove
+            driven = dagger_round(engineer, sampler, profile.sft.round_races, number, Path(job.work), reporter)
         low, high = mean_interval(driven.scores)
         curve.add(curve.last_step, {"student_score": float(np.mean(driven.scores)), "student_low": low,
                                     "student_high": high})
         examples += [Example(turn.prompt, turn.completion) for turn in driven.turns]
         again = replace(profile, sft=replace(profile.sft, epochs=profile.sft.round_epochs))
         curve.append(train_sft(model, rendering, examples, again, job.seed + number,
-                               Path(job.work) / f"steps-{number}", job.device, listener, taught=True))
+                               Path(job.work) / f"steps-{number}", job.device, reporter, taught=True))
     if before is None:
         return None
     model = merge_adapter(model, profile, rendering, [example.prompt for example in examples])
     learnt = profile.sft.taken(len(examples))
     stored = save_engineer(model, rendering, engineers, _meta(
-        job, profile, scenes, stage="sft", parent=before.id, n_turns=learnt, n_parameters=size))
+        job, profile, sampler, stage="sft", parent=before.id, n_turns=learnt, n_parameters=size))
     return stored, before.id, curve, learnt
 
 
-def _grpo(job: Job, profile: Profile, scenes: ScenarioSampler, listener: Reporter, crew: PartialState) -> _Found | None:
+def _grpo(job: Job, profile: Profile, sampler: ScenarioSampler, reporter: Reporter,
+          accelerator: PartialState) -> _Found | None:
     from f1_pipelines.engineer.inference.checkpoints import load_engineer, read_checkpoint, save_engineer
     from f1_pipelines.engineer.training.checkpoint_selection import BestCheckpoint
     from f1_pipelines.engineer.training.grpo import train_grpo
@@ -239,20 +241,20 @@ def _grpo(job: Job, profile: Profile, scenes: ScenarioSampler, listener: Reporte
     parent, start = read_checkpoint(Path(job.parent)), load_engineer(Path(job.parent), job.device)
     model = with_adapter(start.model, profile, job.seed)
     steps = Path(job.work) / "steps"
-    if not crew.is_main_process:  # all hold the same weights: one examines, chooses and keeps them
-        train_grpo(model, start.rendering, scenes, profile, job.seed, steps, job.device)
+    if not accelerator.is_main_process:  # all hold the same weights: one examines, chooses and keeps them
+        train_grpo(model, start.rendering, sampler, profile, job.seed, steps, job.device)
         return None
-    best = BestCheckpoint(model, scenes, SELECTION_RACES, Path(job.work) / "best.safetensors", listener,
+    best = BestCheckpoint(model, sampler, SELECTION_RACES, Path(job.work) / "best.safetensors", reporter,
                     resumed_step(steps, job.processes))
     untaught = best.examine(0, start)
-    curve = train_grpo(model, start.rendering, scenes, profile, job.seed, steps, job.device, listener, best.examine)
+    curve = train_grpo(model, start.rendering, sampler, profile, job.seed, steps, job.device, reporter, best.examine)
     best.restore()
     curve.add(0, {"selection_score": untaught})
     model = merge_adapter(model, profile, start.rendering, [seen.text for seen in best.seen])
     settings = profile.grpo
     tried = settings.steps * settings.states * settings.samples
     stored = save_engineer(model, start.rendering, Path(job.checkpoints), _meta(
-        job, profile, scenes, stage="grpo", parent=parent.id, n_turns=tried,
+        job, profile, sampler, stage="grpo", parent=parent.id, n_turns=tried,
         n_parameters=parent.meta["n_parameters"], chosen_step=best.step))
     return stored, parent.id, curve, tried
 

@@ -24,43 +24,45 @@ from f1_pipelines.engineer.training.sft import Example, train_sft
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-MINIMUM_GAIN = 0.02  # of score: a call that gains less is luck
-RACES = 60  # of a round
+MINIMUM_GAIN = 0.02  # of the score: a command that gains less is luck
+RACES = 60  # in a round
 
 
-def rejection_round(model: PreTrainedModel, rendering: Rendering, scenes: ScenarioSampler, profile: Profile, seed: int,
-                    number: int, folder: Path, device: str, listener: Reporter) -> None:
-    """Train the model in place.
+def rejection_round(model: PreTrainedModel, rendering: Rendering, sampler: ScenarioSampler, profile: Profile, seed: int,
+                    number: int, folder: Path, device: str, reporter: Reporter) -> None:
+    """Train the model in place on the best command of each group.
 
     Args:
         model: The policy.
-        rendering: Of its tokenizer.
-        scenes: What the races are made of.
-        profile: Its `grpo` settings give draws, temperature and learning rate.
-        seed: Of races and order.
-        number: Of the round.
-        folder: For the trainer's files. A round that is over is taken from here.
+        rendering: Prompts and completions of its tokenizer.
+        sampler: Makes the races.
+        profile: Its `grpo` settings give number of samples, temperature and learning rate.
+        seed: Seed of races and of their order.
+        number: Number of the round, from 1.
+        folder: Files of the trainer. A finished round is loaded from here.
         device: cpu, cuda or cuda:1.
-        listener: Told how many calls were bettered.
+        reporter: Receives the number of improved commands.
     """
     import torch
 
     if restore_finished(model, folder) is not None:
         return
-    torch.manual_seed(seed + number)  # of the draws, which are the same again when a killed round is repeated
+    torch.manual_seed(seed + number)  # a round that is repeated after a kill samples the same commands
     engineer = Engineer(model, rendering, profile.max_new_tokens, profile.generation_batch)
-    practice = RolloutSampler(rendering, scenes, replace(profile.grpo, races=RACES), seed, profile.max_new_tokens,
+    rollouts = RolloutSampler(rendering, sampler, replace(profile.grpo, races=RACES), seed, profile.max_new_tokens,
                               profile.generation_batch)
-    tried, _ = practice.tried(engineer, REJECTION_FIRST_STEP + number)
-    ends, _ = practice.raced(engineer, tried)
-    best = [_best(one, np.array([end["score"] for end in outcomes])) for one, outcomes in zip(tried, ends, strict=True)]
-    bettered = sum(call != one.moment.called for one, call in zip(tried, best, strict=True))
-    listener.line(f"rejection round {number}: {bettered} of {len(tried)} calls in {RACES} races bettered")
+    groups, _ = rollouts.sample_groups(engineer, REJECTION_FIRST_STEP + number)
+    outcomes, _ = rollouts.rollouts(engineer, groups)
+    best = [_best(group, np.array([end["score"] for end in ends]))
+            for group, ends in zip(groups, outcomes, strict=True)]
+    improved = sum(command != group.state.called for group, command in zip(groups, best, strict=True))
+    reporter.line(f"rejection round {number}: {improved} of {len(groups)} commands in {RACES} races improved")
     settings = replace(profile.sft, epochs=1.0, muon_lr=None, lr=profile.grpo.lr, warmup_steps=5, max_turns=None)
-    train_sft(model, rendering, [Example(one.moment.seen.text, call) for one, call in zip(tried, best, strict=True)],
-              replace(profile, sft=settings), seed + number, folder, device, listener, taught=True)
+    train_sft(model, rendering, [Example(group.state.seen.text, command) for group,
+                                 command in zip(groups, best, strict=True)],
+              replace(profile, sft=settings), seed + number, folder, device, reporter, taught=True)
 
 
-def _best(one: SampledGroup, scores: np.ndarray) -> str:
-    own = one.moment.end["score"]
-    return one.calls[int(scores.argmax())] if scores.max() > own + MINIMUM_GAIN else one.moment.called
+def _best(group: SampledGroup, scores: np.ndarray) -> str:
+    own = group.state.end["score"]
+    return group.commands[int(scores.argmax())] if scores.max() > own + MINIMUM_GAIN else group.state.called

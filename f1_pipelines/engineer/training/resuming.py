@@ -146,17 +146,17 @@ class Usage:
         growing.write_text(json.dumps({"seconds": self.seconds, "peak_bytes": self.peak_bytes}))
         growing.replace(self._file)
 
-    def written_by(self, listener: Reporter) -> Reporter:
+    def written_by(self, reporter: Reporter) -> Reporter:
         """The listener, writing the usage with each report."""
         def numbers(step: int, values: dict[str, Any]) -> None:
             self.write()
-            listener.numbers(step, values)
+            reporter.numbers(step, values)
 
         def line(text: str) -> None:
             self.write()
-            listener.line(text)
+            reporter.line(text)
 
-        return replace(listener, line=line, numbers=numbers)
+        return replace(reporter, line=line, numbers=numbers)
 
 
 def _read_usage(file: Path) -> tuple[float, int]:

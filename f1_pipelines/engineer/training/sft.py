@@ -42,7 +42,7 @@ class Example:
 
 
 def train_sft(model: PreTrainedModel, rendering: Rendering, examples: Sequence[Example], profile: Profile, seed: int,
-              folder: Path, device: str = "cpu", listener: Reporter = SILENT, taught: bool = False) -> MetricHistory:
+              folder: Path, device: str = "cpu", reporter: Reporter = SILENT, taught: bool = False) -> MetricHistory:
     """Train the model in place.
 
     Args:
@@ -53,7 +53,7 @@ def train_sft(model: PreTrainedModel, rendering: Rendering, examples: Sequence[E
         seed: Of order and dropout.
         folder: Of this training. Resumes from the newest checkpoint here, and takes over a training that is over.
         device: cpu, cuda or cuda:1, of this process: with others, each takes its batches and all make the same step.
-        listener: Takes progress.
+        reporter: Takes progress.
         taught: It has learnt before, so that its loss need not fall far.
 
     Returns:
@@ -96,7 +96,7 @@ def train_sft(model: PreTrainedModel, rendering: Rendering, examples: Sequence[E
         trainer = CompletionTrainer(
             model=model, args=config, train_dataset=Dataset.from_list(rows), processing_class=rendering.tokenizer,
             data_collator=partial(left_padded, rendering.tokenizer.pad_token_id),
-            callbacks=[MetricsCallback(curve, listener)], optimizers=(optimizer, None))
+            callbacks=[MetricsCallback(curve, reporter)], optimizers=(optimizer, None))
         trainer.remove_callback(PrinterCallback)
         trainer.train(resume_from_checkpoint=last_checkpoint(folder, config.world_size))
     losses = curve.of("loss")

@@ -162,7 +162,8 @@ class Expert:
         mean = outcomes.cost_s.mean(axis=1)
         if self._announced_stop is None or o.lap > self._announced_stop[0] + 1:
             return mean
-        as_announced = (np.abs(outcomes.stop_lap - self._announced_stop[0]) <= 1) & (outcomes.stop_for == self._announced_stop[1])
+        lap, compound = self._announced_stop
+        as_announced = (np.abs(outcomes.stop_lap - lap) <= 1) & (outcomes.stop_for == compound)
         return mean - WORD_S * max(o.laps / MAX_LAPS, 1.0) * as_announced.mean(axis=1)
 
     def _stop(self, o: Observation, best: PlanSet) -> Decision:

@@ -79,8 +79,8 @@ def test_rows_fit_the_table(turns):
 
 def test_scenes_have_the_field_they_are_given_and_survive_a_journey():
     field = GridSpec((-0.2, -0.1, 0.1, 0.2, 0.3), tuple(range(30, 40)))
-    scenes = ScenarioSampler(fields=(field,))
-    assert set(scenes.scenario(*KEY).numbers) <= set(field.numbers)
-    again = ScenarioSampler.from_json(scenes.as_json())
-    assert again.version == scenes.version != ScenarioSampler().version
-    assert again.scenario(*KEY) == scenes.scenario(*KEY) != ScenarioSampler().scenario(*KEY)
+    sampler = ScenarioSampler(fields=(field,))
+    assert set(sampler.scenario(*KEY).numbers) <= set(field.numbers)
+    again = ScenarioSampler.from_json(sampler.as_json())
+    assert again.version == sampler.version != ScenarioSampler().version
+    assert again.scenario(*KEY) == sampler.scenario(*KEY) != ScenarioSampler().scenario(*KEY)

@@ -118,15 +118,15 @@ def test_every_call_is_kept_and_regret_is_to_the_oracle(results):
     POSTMORTEMS.conform(pd.DataFrame([one.postmortem | made for one in results]))
 
 
-def test_an_engineer_is_judged_by_its_own_words(pupil_folder, results):
+def test_an_engineer_is_judged_by_its_own_words(student_folder, results):
     oracle = {(one.episode["family"], one.episode["seed"]): [row["raw_output"] for row in one.decisions]
               for one in results if one.episode["policy"] == "oracle"}
-    candidates = [Candidate("sft", "abc", pupil_folder, variant) for variant in ("plain", "renamed", "hints")]
+    candidates = [Candidate("sft", "abc", student_folder, variant) for variant in ("plain", "renamed", "hints")]
     hints = {KEYS[0]: "Ask the fuel margin early."}
     found = list(engineer_results(ScenarioSampler(), candidates, KEYS, oracle, hints))
     assert found == list(engineer_results(ScenarioSampler(), candidates, KEYS, oracle, hints, workers=2))
     by = {(one.episode["variant"], one.episode["family"]): one for few in found for one in few}
-    engineer = load_engineer(pupil_folder)
+    engineer = load_engineer(student_folder)
     for variant in ("plain", "renamed"):
         said = run_episodes(engineer, ScenarioSampler(), KEYS, "sft", "abc", variant)
         for key in KEYS:

@@ -26,8 +26,8 @@ from tests.engineer.conftest import TOY
 
 
 @pytest.fixture
-def folder(pupil_folder, tmp_path):
-    return shutil.copytree(pupil_folder, tmp_path / pupil_folder.name)
+def folder(student_folder, tmp_path):
+    return shutil.copytree(student_folder, tmp_path / student_folder.name)
 
 
 def test_what_was_stored_answers_as_before(folder, toy_tokenizer, examples):

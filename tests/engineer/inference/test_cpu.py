@@ -38,8 +38,8 @@ def test_attention_without_a_mask_sees_all():
                                                                                 enable_gqa=True))
 
 
-def test_a_model_says_what_it_says_elsewhere(pupil_folder):
-    engineer = load_engineer(pupil_folder)
+def test_a_model_says_what_it_says_elsewhere(student_folder):
+    engineer = load_engineer(student_folder)
     ids = torch.tensor([engineer.rendering.prompt_ids("We 4 P3, 12 to go")])
     with torch.inference_mode(), use_fast_matmul():
         here = engineer.model(ids).logits

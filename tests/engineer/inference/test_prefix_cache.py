@@ -27,8 +27,8 @@ def whole(engineer, text):
     return ids[0, len(prompt):].tolist()
 
 
-def test_answers_are_those_of_transformers(pupil_folder):
-    engineer, texts = load_engineer(pupil_folder), laps()
+def test_answers_are_those_of_transformers(student_folder):
+    engineer, texts = load_engineer(student_folder), laps()
     wanted = [whole(engineer, text) for text in texts]
     assert len({len(ids) for ids in wanted}) > 1, "some end before others"
     tokenizer = engineer.rendering.tokenizer
@@ -38,8 +38,8 @@ def test_answers_are_those_of_transformers(pupil_folder):
     assert [ids for [ids] in engineer.draws(texts[::-1], 1, 0.0)] == wanted[::-1], "with those that are kept"
 
 
-def test_a_lap_costs_what_is_new_in_it(pupil_folder, monkeypatch):
-    engineer, texts = load_engineer(pupil_folder), laps()
+def test_a_lap_costs_what_is_new_in_it(student_folder, monkeypatch):
+    engineer, texts = load_engineer(student_folder), laps()
     read, forward = [], type(engineer.model).forward
     monkeypatch.setattr(type(engineer.model), "forward", lambda model, *args, **told: read.append(
         told["input_ids"].shape[1]) or forward(model, *args, **told))
@@ -50,8 +50,8 @@ def test_a_lap_costs_what_is_new_in_it(pupil_folder, monkeypatch):
     assert 0 < read[0] < len(engineer.rendering.prompt_ids(texts[1])) - 0.9 * len(opening)
 
 
-def test_weights_that_have_learnt_read_again(pupil_folder):
-    engineer, texts = load_engineer(pupil_folder), laps()
+def test_weights_that_have_learnt_read_again(student_folder):
+    engineer, texts = load_engineer(student_folder), laps()
     before = engineer.commands(texts)
     with torch.no_grad():
         for weights in engineer.model.parameters():
@@ -61,14 +61,14 @@ def test_weights_that_have_learnt_read_again(pupil_folder):
     assert after == Engineer(engineer.model, engineer.rendering, 24).commands(texts)
 
 
-def test_openings_of_races_that_are_over_make_room(pupil_folder):
-    engineer, texts = load_engineer(pupil_folder), laps()
+def test_openings_of_races_that_are_over_make_room(student_folder):
+    engineer, texts = load_engineer(student_folder), laps()
     one = PrefixCache(engineer.model, engineer.rendering, 1).of(texts[:1])[0].made.nbytes
-    openings = PrefixCache(engineer.model, engineer.rendering, 1, room=3 * one)
-    first = openings.of(texts[:4])
+    prefixes = PrefixCache(engineer.model, engineer.rendering, 1, room=3 * one)
+    first = prefixes.of(texts[:4])
     assert [opening is other for opening, other in zip(first[::2], first[1::2], strict=True)] == [True, True]
-    assert len(first[0].ids) > len(openings.of([""])[0].ids)
-    late = openings.of(texts[4:])
+    assert len(first[0].ids) > len(prefixes.of([""])[0].ids)
+    late = prefixes.of(texts[4:])
     assert len(late[0].ids) > len(late[-1].ids), "the last find no room and begin as all do"
-    assert late[-1] is openings.of([""])[0]
-    assert openings.of(texts[:1])[0].ids == first[0].ids, "and come again"
+    assert late[-1] is prefixes.of([""])[0]
+    assert prefixes.of(texts[:1])[0].ids == first[0].ids, "and come again"

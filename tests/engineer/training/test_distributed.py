@@ -17,8 +17,8 @@ from f1_pipelines.engineer.training.job import Job
 from f1_pipelines.engineer.training.sft import activation_checkpointing, last_checkpoint
 
 
-def test_processes_share_the_races_and_the_moments_of_a_step(toy_profile, pupil_folder):
-    engineer, asked = load_engineer(pupil_folder), []
+def test_processes_share_the_races_and_the_moments_of_a_step(toy_profile, student_folder):
+    engineer, asked = load_engineer(student_folder), []
 
     class Noted(ScenarioSampler):
         def scenario(self, family, seed):

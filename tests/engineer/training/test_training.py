@@ -31,8 +31,8 @@ def weights_of(model) -> torch.Tensor:
 
 def test_imitation_learns_and_tells(toy, examples, toy_profile, tmp_path):
     lines, steps = [], []
-    listener = Reporter(lines.append, lambda step, numbers: steps.append((step, numbers)))
-    curve = train_sft(toy.model, toy.rendering, examples, toy_profile, 0, tmp_path, listener=listener)
+    reporter = Reporter(lines.append, lambda step, numbers: steps.append((step, numbers)))
+    curve = train_sft(toy.model, toy.rendering, examples, toy_profile, 0, tmp_path, reporter=reporter)
     losses = curve.of("loss")
     assert losses[-1] < 0.6 * losses[0]
     assert "s left" in lines[-1]
@@ -53,7 +53,7 @@ def test_a_killed_imitation_goes_on_as_if_nothing_had_happened(toy_tokenizer, to
             raise Killed
 
     with pytest.raises(Killed):
-        train_sft(toy.model, toy.rendering, examples, toy_profile, 0, tmp_path / "b", listener=Reporter(numbers=kill))
+        train_sft(toy.model, toy.rendering, examples, toy_profile, 0, tmp_path / "b", reporter=Reporter(numbers=kill))
     assert last_checkpoint(tmp_path / "b")
     again = fresh_model(toy_tokenizer, TOY, 0)
     rest = train_sft(again, toy.rendering, examples, toy_profile, 0, tmp_path / "b")
@@ -62,15 +62,15 @@ def test_a_killed_imitation_goes_on_as_if_nothing_had_happened(toy_tokenizer, to
     assert steps_and_metrics(rest.points) == steps_and_metrics(whole.points), "speeds included"
 
 
-def test_rounds_of_rejection_are_made_once_and_the_curve_begins_before_them(pupil_folder, toy_profile, tmp_path,
+def test_rounds_of_rejection_are_made_once_and_the_curve_begins_before_them(student_folder, toy_profile, tmp_path,
                                                                             monkeypatch):
     monkeypatch.setattr(grpo._Probes, "COUNT", 5)
     monkeypatch.setattr("f1_pipelines.engineer.training.rejection.RACES", 1)
-    tried = RolloutSampler.tried
-    monkeypatch.setattr(RolloutSampler, "tried", lambda practice, engineer, step, count=None: tried(
-        practice, engineer, step, 4))
+    sample_groups = RolloutSampler.sample_groups
+    monkeypatch.setattr(RolloutSampler, "sample_groups", lambda rollouts, engineer, step, count=None: sample_groups(
+        rollouts, engineer, step, 4))
     profile = replace(toy_profile, grpo=replace(toy_profile.grpo, rejection_rounds=2, steps=1))
-    straight = load_engineer(pupil_folder)
+    straight = load_engineer(student_folder)
     whole = train_grpo(straight.model, straight.rendering, ScenarioSampler(), profile, 0, tmp_path / "a")
     assert whole.of("kl_to_sft")[0] == 0.0, "the imitator, not what the rounds made of him"
 
@@ -83,12 +83,12 @@ def test_rounds_of_rejection_are_made_once_and_the_curve_begins_before_them(pupi
             raise Killed
 
     lines: list[str] = []
-    for listener in (Reporter(line=kill), Reporter(line=lines.append)):
+    for reporter in (Reporter(line=kill), Reporter(line=lines.append)):
         torch.manual_seed(len(lines))  # whatever the process did before
-        again = load_engineer(pupil_folder)
+        again = load_engineer(student_folder)
         with nullcontext() if lines else pytest.raises(Killed):
             rest = train_grpo(again.model, again.rendering, ScenarioSampler(), profile, 0, tmp_path / "b",
-                              listener=listener)
+                              reporter=reporter)
     assert sum(line.startswith("rejection round 1") for line in lines) == 1
     assert torch.equal(weights_of(again.model), weights_of(straight.model))
     assert repeatable(rest.points) == repeatable(whole.points)
@@ -137,15 +137,15 @@ def test_numbers_that_are_not_finite_stop_it(toy, examples, toy_profile, tmp_pat
 
 
 @pytest.mark.parametrize(("bf16", "computed"), [(False, torch.float32), (True, torch.bfloat16)])
-def test_precision_is_what_was_asked_for_on_the_cpu_too(toy, examples, toy_profile, pupil_folder, tmp_path, monkeypatch,
-                                                        bf16, computed):
+def test_precision_is_what_was_asked_for_on_the_cpu_too(toy, examples, toy_profile, student_folder, tmp_path,
+                                                        monkeypatch, bf16, computed):
     monkeypatch.setattr(grpo._Probes, "COUNT", 5)
     profile = replace(toy_profile, bf16=bf16, sft=replace(toy_profile.sft, epochs=1.0),
                       grpo=replace(toy_profile.grpo, steps=1))
-    learnt, pupil = learning_in(toy.model), load_engineer(pupil_folder)
+    learnt, student = learning_in(toy.model), load_engineer(student_folder)
     train_sft(toy.model, toy.rendering, examples, profile, 0, tmp_path / "sft")
-    practised = learning_in(pupil.model)
-    train_grpo(pupil.model, pupil.rendering, ScenarioSampler(), profile, 0, tmp_path / "grpo")
+    practised = learning_in(student.model)
+    train_grpo(student.model, student.rendering, ScenarioSampler(), profile, 0, tmp_path / "grpo")
     assert learnt == practised == {computed}
     assert weights_of(toy.model).dtype == torch.float32
 
@@ -158,8 +158,8 @@ def learning_in(model) -> set[torch.dtype]:
     return seen
 
 
-def test_practice_starts_at_the_imitator_and_moves(pupil_folder, toy_profile, tmp_path):
-    engineer = load_engineer(pupil_folder)
+def test_practice_starts_at_the_imitator_and_moves(student_folder, toy_profile, tmp_path):
+    engineer = load_engineer(student_folder)
     before = weights_of(engineer.model).clone()
     curve = train_grpo(engineer.model, engineer.rendering, ScenarioSampler(), toy_profile, 0, tmp_path)
     assert curve.of("kl_to_sft")[0] == 0.0
@@ -168,9 +168,10 @@ def test_practice_starts_at_the_imitator_and_moves(pupil_folder, toy_profile, tm
     assert not torch.equal(weights_of(engineer.model), before)
 
 
-def test_practice_that_was_killed_goes_on_as_if_nothing_had_happened(pupil_folder, toy_profile, tmp_path, monkeypatch):
+def test_practice_that_was_killed_goes_on_as_if_nothing_had_happened(student_folder, toy_profile, tmp_path,
+                                                                     monkeypatch):
     monkeypatch.setattr(grpo, "SAVED_EVERY", 1)
-    straight, stopped = (load_engineer(pupil_folder) for _ in range(2))
+    straight, stopped = (load_engineer(student_folder) for _ in range(2))
     whole = train_grpo(straight.model, straight.rendering, ScenarioSampler(), toy_profile, 3, tmp_path / "a",
                        examine=lambda step, engineer: 0.25)
 
@@ -187,9 +188,9 @@ def test_practice_that_was_killed_goes_on_as_if_nothing_had_happened(pupil_folde
     assert last_checkpoint(tmp_path / "b").endswith("checkpoint-1")
     heard_steps, curves = [], []
     for _ in range(2):  # the second finds it over
-        model = load_engineer(pupil_folder).model
+        model = load_engineer(student_folder).model
         curves.append(train_grpo(model, straight.rendering, ScenarioSampler(), toy_profile, 3, tmp_path / "b",
-                                 listener=Reporter(
+                                 reporter=Reporter(
             numbers=lambda step, numbers: heard_steps.append(step)), examine=lambda step, engineer: 0.25))
         assert torch.equal(weights_of(model), weights_of(straight.model))
         assert repeatable(curves[-1].points) == repeatable(whole.points), "what was logged before is not lost"
@@ -198,9 +199,9 @@ def test_practice_that_was_killed_goes_on_as_if_nothing_had_happened(pupil_folde
     assert heard_steps == [1, 2, 2], "who listens hears of the steps before the kill, too"
 
 
-def test_practice_without_a_choice_says_so(pupil_folder, toy_profile, tmp_path):
+def test_practice_without_a_choice_says_so(student_folder, toy_profile, tmp_path):
     frozen = replace(toy_profile, grpo=replace(toy_profile.grpo, temperature=1e-5))
-    engineer = load_engineer(pupil_folder)
+    engineer = load_engineer(student_folder)
     with pytest.raises(TrainingFailed, match="all calls were alike"):
         train_grpo(engineer.model, engineer.rendering, ScenarioSampler(), frozen, 0, tmp_path)
 
@@ -213,7 +214,7 @@ def toy_tiny(monkeypatch, toy_profile):
 
 def _job(tmp_path: Path, stage: str, turns: Path, **more: object) -> Job:
     (tmp_path / "scenes.json").write_text(ScenarioSampler().as_json())
-    return Job(stage, "tiny", {}, str(turns), seed=0, scenes=str(tmp_path / "scenes.json"),
+    return Job(stage, "tiny", {}, str(turns), seed=0, sampler=str(tmp_path / "scenes.json"),
                work=str(tmp_path / stage), checkpoints=str(tmp_path / "engineers"), **{"parent": "", **more})
 
 

@@ -96,8 +96,8 @@ def test_a_round_joins_what_was_learnt_and_a_rerun_after_the_end_changes_nothing
                                        for one in examples), "scenes.json": ScenarioSampler().as_json()}
     job.begin(inputs)
     first = training.run(job, Reporter())
-    pupil = (tmp_path / "work" / "round-1.jsonl").read_text().splitlines()
-    assert first.n_turns == len(examples) + len(pupil)
+    student = (tmp_path / "work" / "round-1.jsonl").read_text().splitlines()
+    assert first.n_turns == len(examples) + len(student)
     assert first.tokens_per_s > 0
     job.begin(inputs)
     assert TrainingResult.read(tmp_path / "work").checkpoint == first.checkpoint
@@ -145,9 +145,9 @@ def test_the_best_of_steps_that_are_made_again_is_dropped(toy, tmp_path, monkeyp
 def test_usage_counts_all_attempts(tmp_path):
     (tmp_path / "usage.json").write_text(json.dumps({"seconds": 100.0, "peak_bytes": 2**60}))
     heard = []
-    listener = Usage(tmp_path, "cpu").written_by(Reporter(heard.append, lambda step, numbers: heard.append(step)))
-    listener.line("a")
-    listener.numbers(5, {})
+    reporter = Usage(tmp_path, "cpu").written_by(Reporter(heard.append, lambda step, numbers: heard.append(step)))
+    reporter.line("a")
+    reporter.numbers(5, {})
     again = Usage(tmp_path, "cpu")
     assert heard == ["a", 5]
     assert 100.0 < again.seconds < 160.0 and again.peak_bytes == 2**60
