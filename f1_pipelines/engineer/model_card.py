@@ -13,7 +13,7 @@ from f1_pipelines.sim.scenarios import UNSEEN_FAMILY
 ALL, UNSEEN_CIRCUIT = "all", "unseen_circuit"
 WORST = 2  # families named as limits
 STAGES = {"untrained": "before any training", "sft": "imitation of the expert (SFT)",
-          "grpo": "practice in the simulator (GRPO), begun from the imitator"}
+          "grpo": "GRPO in the simulator, started from the SFT engineer"}
 ORIGINS = {"fresh": "weights drawn from the training seed", "package": "weights of the package `{}`",
            "hub": "weights of `{}` from the hub"}
 
@@ -30,7 +30,7 @@ def model_card(engineer: Mapping[str, Any], leaderboard: pd.DataFrame, episodes:
     mine = episodes[episodes["checkpoint"] == engineer["checkpoint"]]
     parts = [_head(engineer), _training(engineer)]
     if board.empty:
-        parts.append("## Scores\n\nNot examined yet: `strategy_evaluation` does that.")
+        parts.append("## Scores\n\nNot evaluated yet: materialize `strategy_evaluation`.")
     else:
         parts += [_scores(board, leaderboard), _limits(board, leaderboard), _seeds(mine)]
     return "\n\n".join([*parts, _loading(engineer)]) + "\n"

@@ -39,13 +39,13 @@ class Lora:
 
 @dataclass(frozen=True)
 class SftSettings:
-    """Imitation of the expert: his own races, then rounds of races that the pupil drives and he comments (DAgger)."""
+    """SFT on the expert's races, then DAgger rounds: the student drives, the expert relabels."""
 
-    epochs: float = 1.0  # over the expert's own races
+    epochs: float = 1.0  # over the expert's races
     rounds: int = 2
-    round_races: int = 40  # of each family that the pupil drives in a round
+    round_races: int = 40  # that the student drives, of each family and round
     round_epochs: float = 1.25  # over all turns so far, after each round
-    batch: int = 16  # turns a device and step
+    batch: int = 16  # turns for each device and step
     accumulate: int = 1
     lr: float = 3e-3  # of AdamW
     muon_lr: float | None = 0.02  # of Muon, for the matrices of a fresh model; None: AdamW has all
@@ -61,24 +61,24 @@ class SftSettings:
 
 @dataclass(frozen=True)
 class GrpoSettings:
-    """Practice in the simulator: see `practice`."""
+    """GRPO in the simulator: see `training/rollout_sampler.py`."""
 
     steps: int = 40
-    races: int = 10  # played a step
-    states: int = 16  # x `samples`: calls that a step learns from
-    looks: int = 4  # x `states` moments are looked at; those at which calls differ are tried as far as there is room
-    samples: int = 8  # calls drawn at each; those that are the same count as one
+    races: int = 10  # driven in each step
+    states: int = 16  # x `samples` = completions of a step
+    looks: int = 4  # oversampling: commands are sampled at `looks` x `states` states; groups that differ are used
+    samples: int = 8  # generations for each state; equal ones are simulated once
     lr: float = 3e-4
     temperature: float = 1.0
     beta: float = 0.0  # weight of the KL to the SFT policy
     entropy: float = 0.0  # weight of a bonus for entropy
     # Shaping, each measured on and off (docs/lab-notes/race-engineer.md); the environment's score alone is the default.
-    agreement: float = 0.0  # added for the call that the expert would make
+    agreement: float = 0.0  # reward for the command that the expert would give
     two_compounds: float = 0.0  # added where the race ends with two dry compounds used and the rule asks for them
-    easy_steps: int = 0  # first steps in the easiest family only, see `practice.EASIEST`
-    rejection_rounds: int = 0  # of imitating the best of the calls drawn, before the steps
-    copies: float = 0.0  # temperature at which the policy drives the neighbours on the grid; 0: scripts drive them
-    batch: int = 128  # samples a device and backward pass; several processes share `states` and `races`
+    easy_steps: int = 0  # first steps in the easiest family only
+    rejection_rounds: int = 0  # rounds of SFT on the best command of each group, before the first step
+    copies: float = 0.0  # self-play: temperature at which the policy drives the neighbours on the grid; 0: off
+    batch: int = 128  # completions for each device and backward pass; several processes share `states` and `races`
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class Profile:
     lora: Lora | None = None
     bf16: bool = False
     min_free_gib: float = 1.0  # refuse to train below this
-    generation_batch: int = 64  # races in lockstep
+    generation_batch: int = 64  # races that generate together
     max_new_tokens: int = 40
     sft: SftSettings = field(default_factory=SftSettings)
     grpo: GrpoSettings = field(default_factory=GrpoSettings)

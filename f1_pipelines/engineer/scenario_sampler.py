@@ -1,4 +1,4 @@
-"""The races that an engineer is trained and examined on: sprints on circuits and in fields of the warehouse.
+"""The races that an engineer is trained and evaluated on: sprints on circuits and in fields of the warehouse.
 
 A model that reads the same forty numbers and twenty circuits in all its races learns them by heart, and is lost among
 others (docs/lab-notes/race-engineer.md). A share of the training races therefore has numbers and a name that no season

@@ -11,6 +11,7 @@ import duckdb
 # Metrics of `strategy.training_curve`: names before and after.
 _METRICS = {
     "dead_moments": "frac_reward_zero_std", "moments": "states", "spread": "reward_range",
+    "rewards/_gain/mean": "rewards/_advantage/mean", "rewards/_gain/std": "rewards/_advantage/std",
     "pupil_score": "student_score", "pupil_low": "student_low", "pupil_high": "student_high",
 }
 

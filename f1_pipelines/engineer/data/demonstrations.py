@@ -33,7 +33,7 @@ from f1_pipelines.sim.scenarios.rng import digest
 from f1_pipelines.sim.workers import map_races
 
 PERTURBATION_RATE = 0.12  # share of laps driven otherwise than the expert says
-STAY_SHARE = 0.5  # of the turns at most; with less a pupil meddles
+STAY_SHARE = 0.5  # of the turns at most; with a smaller share the student gives needless commands
 FUTURES = 32  # that the expert samples each lap: 96 score .89, these .88, in less than half the time
 MINIMUM_GAIN_S = 1.5  # a change of driving has to gain so much over staying out
 DRIVING = ("SET_MODE", "MANAGE_TYRE_TEMP", "ATTACK_AHEAD", "DEFEND_POSITION")
@@ -41,9 +41,9 @@ DRIVING = ("SET_MODE", "MANAGE_TYRE_TEMP", "ATTACK_AHEAD", "DEFEND_POSITION")
 
 @dataclass(frozen=True)
 class Turn:
-    """One lap of one race: what was seen, what the expert calls, what he thinks of it and of the other calls.
+    """One lap of one race: the observation, the expert's command, and the values of all commands it weighed.
 
-    `values_s`: seconds by command, 0 for the best he weighed, - is worse; `expert_value` is that of his own call. To
+    `values_s`: seconds by command, 0 for the best, negative is worse; `expert_value` is that of its own command. To
     ask or to tell is to stay out, so it is worth what that is.
     """
 
@@ -68,18 +68,18 @@ def expert_demonstrations(sampler: ScenarioSampler, races: Sequence[RaceKey], wo
         races: Family and seed of each.
         workers: Processes.
         odd: Share of laps that are driven otherwise.
-        futures: That he samples each lap.
+        futures: Futures that the expert samples each lap.
     """
     yield from map_races(partial(_turns_of_race, sampler=sampler, odd=odd, futures=futures), races, workers)
 
 
 def relabel_with_expert(sampler: ScenarioSampler, driven: Mapping[RaceKey, Sequence[str]],
                         workers: int = 1) -> Iterator[list[Turn]]:
-    """What the expert would have called in each lap of races that a pupil drove, in order (DAgger, Ross et al. 2011).
+    """The expert's command in each lap of races that the student drove, in order (DAgger, Ross et al. 2011).
 
     Args:
         sampler: Where they were driven.
-        driven: The pupil's calls by race, as they were put out.
+        driven: The student's raw outputs by race.
         workers: Processes.
     """
     yield from map_races(partial(_turns_beside, sampler=sampler), list(driven.items()), workers)
@@ -141,7 +141,7 @@ def _turns_of_race(key: RaceKey, sampler: ScenarioSampler, odd: float, futures: 
         command = decision.command
         if rng.random() < odd:
             command = _odd_command(seen, decision, other, rng)
-            expert = before  # he did not call this lap, he only sees what comes of it
+            expert = before  # the expert did not command this lap, it only observes the result
             expert.see(seen)
         step = environment.step(command)
         seen, over = step.observation, step.done

@@ -1,7 +1,7 @@
-"""Whether an engineer may be served: what its own weights did in the examination, never what its training logged.
+"""Whether an engineer may be served: what its own weights did in the evaluation, never what its training logged.
 
 Notable choices:
-- An engineer that was not examined is not served; its races carry its checkpoint, so another one's prove nothing.
+- An engineer that was not evaluated is not served; episodes carry their checkpoint, so another one's prove nothing.
 - The untrained one is served as the baseline that it is: it has to have driven, not to have put out commands.
 - Practice must have raised the score on the validation races that choose its step, and may not be worse than the
   imitator on held-out ones by the paired 95 % interval. Imitation is held against the untrained one likewise.
@@ -54,7 +54,7 @@ def acceptance_verdict(engineer: Mapping[str, Any], episodes: pd.DataFrame, curv
         return Verdict(False, "its weights are not finite")
     own = episodes[(episodes["checkpoint"] == checkpoint) & (episodes["policy"] == stage)]
     if len(own) < MIN_RACES:
-        return Verdict(False, f"it has driven {len(own)} races of the examination (needs {MIN_RACES}); materialize "
+        return Verdict(False, f"it has driven {len(own)} races of the evaluation (needs {MIN_RACES}); materialize "
                        "strategy_evaluation", examined=False)
     score = own["score"].to_numpy("float64", na_value=np.nan)
     if not np.isfinite(score).all():
@@ -70,7 +70,7 @@ def acceptance_verdict(engineer: Mapping[str, Any], episodes: pd.DataFrame, curv
     if worse := _worse_than(own, episodes[episodes["checkpoint"] == engineer["parent"]]):
         return Verdict(False, worse)
     if not _better_by_selection(curve):
-        return Verdict(False, "no step of its practice beat the imitator on the validation races")
+        return Verdict(False, "no GRPO step beat the SFT engineer on the validation races")
     return Verdict(True, summary)
 
 
@@ -86,7 +86,7 @@ def _worse_than(own: pd.DataFrame, parent: pd.DataFrame) -> str | None:
 
 
 def _better_by_selection(curve: pd.DataFrame) -> bool:
-    """Whether a step of the practice beat its beginning; true where nothing was selected."""
+    """Whether a GRPO step beat the SFT policy; true where nothing was selected."""
     selected = curve[curve["metric"] == "selection_score"]
     if selected.empty:
         return True

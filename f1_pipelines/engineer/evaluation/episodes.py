@@ -1,4 +1,4 @@
-"""The examination: every policy on the same held-out races, each call kept as it was put out.
+"""Evaluation: every policy on the same held-out races; raw outputs are stored unchanged.
 
 Engineers generate in lockstep, some races at a time; their calls are then carried into the races again. What does not
 parse stays what it is: it is counted and costs what it costs, and no script ever calls in a model's place.
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
     from f1_pipelines.engineer.inference.engineer import Engineer
 
 SCRIPTED = tuple(POLICIES)
-BATCH_RACES = 64  # races in lockstep at most
+BATCH_RACES = 64  # races that an engineer drives together at most
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """An engineer to be examined: its checkpoint, and what its races are (plain, renamed, hints, training)."""
+    """An engineer to evaluate: its checkpoint, and the variant of its races (plain, renamed, hints, training)."""
 
     policy: str
     checkpoint: str
@@ -67,20 +67,20 @@ class EpisodeResult:
 def run_episodes(engineer: Engineer, sampler: ScenarioSampler, keys: Sequence[RaceKey], policy: str,
                  checkpoint: str | None,
                  variant: str = "plain", hints: Mapping[RaceKey, str] | None = None) -> dict[RaceKey, RaceCalls]:
-    """An engineer's calls in each race, greedy, all races in lockstep."""
+    """An engineer's commands in each race: greedy, all races batched."""
     scenarios = [sampler.scenario(*key, renamed=variant == "renamed") for key in keys]
     races = batched_rollout(scenarios, engineer.commands, [(hints or {}).get(key, "") for key in keys])
     return {key: RaceCalls(policy, variant, tuple(race.outputs), checkpoint)
             for key, race in zip(keys, races, strict=True)}
 
 
-def episode_results(sampler: ScenarioSampler, key: RaceKey, sittings: Sequence[RaceCalls],
+def episode_results(sampler: ScenarioSampler, key: RaceKey, race_calls: Sequence[RaceCalls],
                     oracle: Sequence[str] = ()) -> list[EpisodeResult]:
-    """What came of each sitting in a race. Without the oracle's calls he is asked; renamed races have no regret."""
+    """The result of each policy in a race; renamed races have no regret. Missing oracle commands are searched."""
     scenario = sampler.scenario(*key)
     best = [parse(text) for text in oracle] or best_commands(scenario)
-    return [_result(sampler.scenario(*key, renamed=True), sitting, None) if sitting.variant == "renamed"
-            else _result(scenario, sitting, best) for sitting in sittings]
+    return [_result(sampler.scenario(*key, renamed=True), own_calls, None) if own_calls.variant == "renamed"
+            else _result(scenario, own_calls, best) for own_calls in race_calls]
 
 
 def scripted_results(sampler: ScenarioSampler, keys: Sequence[RaceKey], scripted: Sequence[str] = SCRIPTED,
@@ -105,7 +105,7 @@ def engineer_results(sampler: ScenarioSampler, candidates: Sequence[Candidate], 
         sampler: What the races are made of.
         candidates: Who plays.
         keys: The races.
-        oracle: The oracle's calls in each race; he is asked for those that are not there.
+        oracle: The oracle's commands by race; missing ones are searched.
         hints: The line that stands under the observations of a race in the variant of that name.
         workers: Processes; each loads the engineers.
         device, bf16: Where and in which precision they compute.
@@ -144,7 +144,7 @@ def _engineer_batch(job: Sequence[tuple[RaceKey, Sequence[str], str]], sampler: 
     keys, hints = [key for key, *_ in job], {key: hint for key, _, hint in job}
     sat = [run_episodes(_loaded(one.path, device, bf16), sampler, keys, one.policy, one.checkpoint, one.variant,
                         hints if one.variant == "hints" else None) for one in candidates]
-    return [episode_results(sampler, key, [sittings[key] for sittings in sat], oracle) for key, oracle, _ in job]
+    return [episode_results(sampler, key, [race_calls[key] for race_calls in sat], oracle) for key, oracle, _ in job]
 
 
 @lru_cache(maxsize=4)
@@ -169,12 +169,12 @@ def _scripted_calls(scenario: Scenario, name: str) -> RaceCalls:
     return RaceCalls(name, "plain", tuple(outputs))
 
 
-def _result(scenario: Scenario, sitting: RaceCalls, best: Sequence[Command] | None) -> EpisodeResult:
+def _result(scenario: Scenario, own_calls: RaceCalls, best: Sequence[Command] | None) -> EpisodeResult:
     """The rows of a race driven by these calls. `best` are the oracle's, None for no regret."""
-    race = replay_rollout(scenario, sitting.outputs)
-    regret = regret_of(scenario, sitting.outputs, best) if best else None
+    race = replay_rollout(scenario, own_calls.outputs)
+    regret = regret_of(scenario, own_calls.outputs, best) if best else None
     lost = regret.lost.tolist() if regret else [None] * scenario.laps
-    whose = {"policy": sitting.policy, "variant": sitting.variant, "family": scenario.family, "seed": scenario.seed}
+    whose = {"policy": own_calls.policy, "variant": own_calls.variant, "family": scenario.family, "seed": scenario.seed}
     decisions = [{
         **whose, "lap": seen.lap, "observation_hash": hashlib.sha256(seen.text.encode()).hexdigest()[:16],
         "raw_output": output, "command": None if error else str(parse(output)), "error": error, "reward": reward,
@@ -182,7 +182,7 @@ def _result(scenario: Scenario, sitting: RaceCalls, best: Sequence[Command] | No
         "regret": lost[seen.lap - 1],
     } for seen, output, error, reward in zip(race.seen, race.outputs, race.errors, race.rewards, strict=True)]
     info = race.info
-    whole = {**whose, "split": scenario.split, "circuit": scenario.circuit.circuit, "checkpoint": sitting.checkpoint}
+    whole = {**whose, "split": scenario.split, "circuit": scenario.circuit.circuit, "checkpoint": own_calls.checkpoint}
     episode = {
         **whole, **race.environment.final_score.as_dict(),
         "finish_position": info["position"] if info["finished"] else None,

@@ -1,4 +1,4 @@
-"""Means, intervals and differences of an examination: rows of `strategy.leaderboard`."""
+"""Means, intervals and paired differences of evaluated policies: rows of `strategy.leaderboard`."""
 from __future__ import annotations
 
 import math

@@ -30,7 +30,7 @@ class Regret:
     Attributes:
         worth: (L + 1,) scores; the first is the oracle's own, the last that of the race.
         parts: (L + 1, 6) what each dimension gives to them, weighted.
-        oracle: His commands, one a lap.
+        oracle: The oracle's commands, one for each lap.
     """
 
     worth: np.ndarray
@@ -51,7 +51,7 @@ class Regret:
     def lost(self) -> np.ndarray:
         """(L,) what could not be had any more after each call, however early or late the oracle took over; never < 0.
 
-        >>> late = Regret(np.array([.9, .4, .85, .85]), np.zeros((4, 6)), ())  # his stop comes a lap late
+        >>> late = Regret(np.array([.9, .4, .85, .85]), np.zeros((4, 6)), ())  # the stop comes a lap late
         >>> late.lost.round(2).tolist()
         [0.05, 0.0, 0.0]
         """

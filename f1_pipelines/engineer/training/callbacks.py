@@ -23,7 +23,7 @@ class MetricsCallback(TrainerCallback):
         """
         Args:
             curve: Filled with everything that the trainer logs.
-            reporter: Told as it goes.
+            reporter: Receives progress and metrics.
             every: Steps between two lines.
         """
         self._curve, self._reporter, self._every = curve, reporter, every

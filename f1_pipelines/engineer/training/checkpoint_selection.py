@@ -50,7 +50,7 @@ class BestCheckpoint:
             self._best, self.step = float(metadata["score"]), int(metadata["step"])
         self.seen: list[Observation] = []
 
-    def examine(self, step: int, engineer: Engineer) -> float:
+    def evaluate(self, step: int, engineer: Engineer) -> float:
         """Mean score of the engineer as it is; its weights are kept if it is the best yet."""
         races = batched_rollout(self._scenarios, engineer.commands)
         self.seen = [seen for race in races for seen in race.seen]

@@ -241,13 +241,13 @@ def _grpo(job: Job, profile: Profile, sampler: ScenarioSampler, reporter: Report
     parent, start = read_checkpoint(Path(job.parent)), load_engineer(Path(job.parent), job.device)
     model = with_adapter(start.model, profile, job.seed)
     steps = Path(job.work) / "steps"
-    if not accelerator.is_main_process:  # all hold the same weights: one examines, chooses and keeps them
+    if not accelerator.is_main_process:  # all hold the same weights: the main one evaluates, selects and stores them
         train_grpo(model, start.rendering, sampler, profile, job.seed, steps, job.device)
         return None
     best = BestCheckpoint(model, sampler, SELECTION_RACES, Path(job.work) / "best.safetensors", reporter,
                     resumed_step(steps, job.processes))
-    untaught = best.examine(0, start)
-    curve = train_grpo(model, start.rendering, sampler, profile, job.seed, steps, job.device, reporter, best.examine)
+    untaught = best.evaluate(0, start)
+    curve = train_grpo(model, start.rendering, sampler, profile, job.seed, steps, job.device, reporter, best.evaluate)
     best.restore()
     curve.add(0, {"selection_score": untaught})
     model = merge_adapter(model, profile, start.rendering, [seen.text for seen in best.seen])
@@ -276,7 +276,7 @@ def main() -> None:
             trained = run(job)
             if rank == 0:
                 print(json.dumps({"checkpoint": trained.checkpoint}))
-    except Exception as problem:  # all that Dagster is told of a process is its exit status
+    except Exception as problem:  # Dagster sees nothing of a process but its exit status
         _last_words(Path(job.work) / FAILED, problem)
         raise
 

@@ -1,8 +1,8 @@
 """Opponents driven by a copy of the policy: the cars next to ours on the grid stop when it would have them stop.
 
 The copy is put into the neighbour's car and races it, its calls drawn at a temperature, which makes it weaker than the
-greedy policy it is compared with. Its stops become the neighbour's plan in our race: what he means to do, from which he
-departs, as ever, in his own way (`sim.scenarios.opponents`).
+greedy policy it is compared with. Its stops become the neighbour's plan in our race: the plan from which the car
+departs, as always, by its own character (`sim.scenarios.opponents`).
 """
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do SFT, practice, examination and service read and write the same tokens? `parity_errors(...)` finds out."""
+"""Checks that SFT, GRPO, evaluation and serving read and write the same tokens: `parity_errors(...)`."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ THINKING = "<think>\n\n</think>\n\n"  # an empty thought, which is how Qwen3 wri
 def parity_errors(rendering: Rendering, examples: Sequence[Example]) -> list[str]:
     """One sentence for each turn that is not the same everywhere; empty when all is well.
 
-    Looked at: the prompt's ids in an SFT example, as generation and practice render them, and as the chat template
+    Looked at: the prompt's ids in an SFT example, as generation and GRPO render them, and as the chat template
     tokenizes by itself; the labels, which decode to the command and the end of the turn; the briefing; no thoughts.
     """
     tokenizer, errors = rendering.tokenizer, []

@@ -50,7 +50,7 @@ def test_a_round_is_of_training_races_and_is_read_again_by_a_run_that_resumes(tm
     assert {split_of(turn.family, turn.seed) for turn in turns} == {"train"}
     assert {turn.family for turn in turns} == set(TRAINED_FAMILIES)
     assert turns == [without_needless_call(turn) for turn in turns]
-    assert "round 1: the pupil scores 0." in told[0]
+    assert "round 1: the student scores 0." in told[0]
     asked = sleeper.asked
     assert len(driven.scores) == len(TRAINED_FAMILIES) and all(0.0 <= score <= 1.0 for score in driven.scores)
     assert dagger_round(sleeper, ScenarioSampler(), 1, 1, tmp_path, SILENT) == driven

@@ -27,11 +27,11 @@ def test_processes_share_the_races_and_the_moments_of_a_step(toy_profile, studen
 
     def played(share: slice, processes: int) -> tuple[list, int]:
         asked.clear()
-        told = _settings_of_process(replace(toy_profile.grpo, races=3), processes)
+        settings = _settings_of_process(replace(toy_profile.grpo, races=3), processes)
         trainer = SimpleNamespace(model=engineer.model, state=SimpleNamespace(global_step=0),
                                   accelerator=SimpleNamespace(unwrap_model=lambda model: model))
-        given = RolloutSampler(engineer.rendering, Noted(), told, 0, 12, 8, share)([], trainer)
-        return list(asked), len(given["gain"])
+        given = RolloutSampler(engineer.rendering, Noted(), settings, 0, 12, 8, share)([], trainer)
+        return list(asked), len(given["advantage"])
 
     whole, n_samples = played(slice(None), 1)
     first, second = played(slice(0, None, 2), 2), played(slice(1, None, 2), 2)

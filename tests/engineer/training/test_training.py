@@ -18,6 +18,7 @@ from f1_pipelines.engineer.training import grpo, job, sft
 from f1_pipelines.engineer.training.completions import CompletionTrainer, left_padded
 from f1_pipelines.engineer.training.grpo import train_grpo
 from f1_pipelines.engineer.training.job import Job, TrainingResult
+from f1_pipelines.engineer.training.kl_probes import KlProbes
 from f1_pipelines.engineer.training.resuming import remove_torn_checkpoints
 from f1_pipelines.engineer.training.rollout_sampler import RolloutSampler
 from f1_pipelines.engineer.training.sft import last_checkpoint, train_sft
@@ -64,7 +65,7 @@ def test_a_killed_imitation_goes_on_as_if_nothing_had_happened(toy_tokenizer, to
 
 def test_rounds_of_rejection_are_made_once_and_the_curve_begins_before_them(student_folder, toy_profile, tmp_path,
                                                                             monkeypatch):
-    monkeypatch.setattr(grpo._Probes, "COUNT", 5)
+    monkeypatch.setattr(KlProbes, "COUNT", 5)
     monkeypatch.setattr("f1_pipelines.engineer.training.rejection.RACES", 1)
     sample_groups = RolloutSampler.sample_groups
     monkeypatch.setattr(RolloutSampler, "sample_groups", lambda rollouts, engineer, step, count=None: sample_groups(
@@ -139,7 +140,7 @@ def test_numbers_that_are_not_finite_stop_it(toy, examples, toy_profile, tmp_pat
 @pytest.mark.parametrize(("bf16", "computed"), [(False, torch.float32), (True, torch.bfloat16)])
 def test_precision_is_what_was_asked_for_on_the_cpu_too(toy, examples, toy_profile, student_folder, tmp_path,
                                                         monkeypatch, bf16, computed):
-    monkeypatch.setattr(grpo._Probes, "COUNT", 5)
+    monkeypatch.setattr(KlProbes, "COUNT", 5)
     profile = replace(toy_profile, bf16=bf16, sft=replace(toy_profile.sft, epochs=1.0),
                       grpo=replace(toy_profile.grpo, steps=1))
     learnt, student = learning_in(toy.model), load_engineer(student_folder)
@@ -173,7 +174,7 @@ def test_practice_that_was_killed_goes_on_as_if_nothing_had_happened(student_fol
     monkeypatch.setattr(grpo, "SAVED_EVERY", 1)
     straight, stopped = (load_engineer(student_folder) for _ in range(2))
     whole = train_grpo(straight.model, straight.rendering, ScenarioSampler(), toy_profile, 3, tmp_path / "a",
-                       examine=lambda step, engineer: 0.25)
+                       evaluate=lambda step, engineer: 0.25)
 
     class Killed(Exception):
         pass
@@ -184,14 +185,14 @@ def test_practice_that_was_killed_goes_on_as_if_nothing_had_happened(student_fol
         return 0.25
 
     with pytest.raises(Killed):
-        train_grpo(stopped.model, stopped.rendering, ScenarioSampler(), toy_profile, 3, tmp_path / "b", examine=kill)
+        train_grpo(stopped.model, stopped.rendering, ScenarioSampler(), toy_profile, 3, tmp_path / "b", evaluate=kill)
     assert last_checkpoint(tmp_path / "b").endswith("checkpoint-1")
     heard_steps, curves = [], []
     for _ in range(2):  # the second finds it over
         model = load_engineer(student_folder).model
         curves.append(train_grpo(model, straight.rendering, ScenarioSampler(), toy_profile, 3, tmp_path / "b",
                                  reporter=Reporter(
-            numbers=lambda step, numbers: heard_steps.append(step)), examine=lambda step, engineer: 0.25))
+            numbers=lambda step, numbers: heard_steps.append(step)), evaluate=lambda step, engineer: 0.25))
         assert torch.equal(weights_of(model), weights_of(straight.model))
         assert repeatable(curves[-1].points) == repeatable(whole.points), "what was logged before is not lost"
         assert steps_and_metrics(curves[-1].points) == steps_and_metrics(whole.points), "speeds included"
@@ -202,7 +203,7 @@ def test_practice_that_was_killed_goes_on_as_if_nothing_had_happened(student_fol
 def test_practice_without_a_choice_says_so(student_folder, toy_profile, tmp_path):
     frozen = replace(toy_profile, grpo=replace(toy_profile.grpo, temperature=1e-5))
     engineer = load_engineer(student_folder)
-    with pytest.raises(TrainingFailed, match="all calls were alike"):
+    with pytest.raises(TrainingFailed, match="all commands were equal"):
         train_grpo(engineer.model, engineer.rendering, ScenarioSampler(), frozen, 0, tmp_path)
 
 

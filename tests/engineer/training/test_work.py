@@ -116,7 +116,7 @@ def test_the_best_step_is_kept_whole_and_found_again(toy, tmp_path, monkeypatch)
     for step in (0, 10, 20, 30):
         with torch.no_grad():
             weights.fill_(float(step))
-        best.examine(step, toy)
+        best.evaluate(step, toy)
     assert [path.name for path in tmp_path.iterdir()] == ["best.safetensors"]
     resumed = BestCheckpoint(toy.model, ScenarioSampler(), 1, tmp_path / "best.safetensors", Reporter())
     assert resumed.step == best.step == 20, "the start, step 0, is never what is kept"
@@ -135,7 +135,7 @@ def test_the_best_of_steps_that_are_made_again_is_dropped(toy, tmp_path, monkeyp
     for step in (10, 20):
         with torch.no_grad():
             weights.fill_(float(step))
-        killed.examine(step, toy)
+        killed.evaluate(step, toy)
     resumed = BestCheckpoint(toy.model, ScenarioSampler(), 1, tmp_path / "best.safetensors", Reporter(), resumed_at)
     assert resumed.step == best
     resumed.restore()

@@ -54,7 +54,7 @@ def arm(moment: str) -> None:
         whole(state, path)
 
     if name == "examined":  # the best weights are written, the trainer's checkpoint of that step is not
-        after(BestCheckpoint, "examine", lambda best, step, engineer: step == int(at))
+        after(BestCheckpoint, "evaluate", lambda best, step, engineer: step == int(at))
     elif name == "logged":
         after(MetricsCallback, "on_log", lambda watch, args, state,
               *_: f"{Path(args.output_dir).name}-{state.global_step}" == at)
@@ -106,11 +106,12 @@ if __name__ == "__main__":
     from f1_pipelines.engineer.profiles import PROFILES
     from f1_pipelines.engineer.training import grpo, sft
     from f1_pipelines.engineer.training import job as training
+    from f1_pipelines.engineer.training.kl_probes import KlProbes
     from tests.engineer.conftest import TOY
 
     os.cpu_count = lambda: 1  # the expert's races in this process
     PROFILES["tiny"] = replace(PROFILES["tiny"], architecture=TOY, max_new_tokens=12)
-    training.SELECTION_RACES, grpo.SAVED_EVERY, grpo._Probes.COUNT, sft.SAVED_EVERY = 1, 1, 5, 5
+    training.SELECTION_RACES, grpo.SAVED_EVERY, KlProbes.COUNT, sft.SAVED_EVERY = 1, 1, 5, 5
     plan, output = json.loads(Path(sys.argv[1]).read_text()), os.dup(1)
     os.dup2(2, 1)  # what trainings print is no result
     os.write(output, json.dumps([attempt(*one) for one in plan]).encode())
