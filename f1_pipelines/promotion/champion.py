@@ -102,7 +102,7 @@ def record(connection: duckdb.DuckDBPyConnection, decision: PromotionDecision, d
 
 def promote(connection: duckdb.DuckDBPyConnection, checkpoint: str, reason: str, decided_at: datetime,
             folder: Path, force: bool = False) -> PromotionDecision:
-    """Make a checkpoint champion because a person says so. Its own weights are examined all the same.
+    """Make a checkpoint champion by an operator's decision. Its own weights are tested all the same.
 
     Args:
         connection: Of `WarehouseFile.write`.
@@ -122,7 +122,7 @@ def roll_back(connection: duckdb.DuckDBPyConnection, reason: str, decided_at: da
               force: bool = False) -> PromotionDecision:
     """Make the champion before this one champion again; once more goes one further back.
 
-    Arguments as `promote`: a former champion is examined like any other, since the one before may be the broken one.
+    Arguments as `promote`: a former champion is tested like any other, since the one before may be the broken one.
     """
     champion, past = champion_of(connection), _line_of_champions(connection)
     if champion is None or len(past) < 2 or past[-1] != champion:

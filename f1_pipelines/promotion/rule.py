@@ -1,7 +1,7 @@
 """The rule by which a candidate becomes champion.
 
 Notable choices:
-- First its own weights are examined (`promotion.acceptance`): whatever its ancestors forecast, one that fails waits.
+- First its own weights are tested (`promotion.acceptance`): whatever its ancestors forecast, one that fails waits.
 - Then skill is compared on all races since the pretrainings of candidate and champion, each scored by the newest of
   their ancestors that had not yet learnt from it: what each chain would have forecast. A link is a pure function of
   parent, window and settings, so that these are the candidate's forecasts as long as the settings were its own; races
@@ -91,32 +91,33 @@ def decide(connection: duckdb.DuckDBPyConnection, candidate: str, rows: pd.DataF
         return None
     through = _trained_through(connection, candidate)
 
-    def told(decision: Literal["promoted", "candidate"], reason: str, **numbers: Any) -> PromotionDecision:
+    def decision_of(decision: Literal["promoted", "candidate"], reason: str, **numbers: Any) -> PromotionDecision:
         return PromotionDecision(candidate, champion, through, decision, "rule", reason, margin=rule.margin, **numbers)
 
     if failed_checks:
-        return told("candidate", f"blocking checks did not pass: {'; '.join(failed_checks)}")
+        return decision_of("candidate", f"blocking checks did not pass: {'; '.join(failed_checks)}")
     try:
         ours = usable(connection, candidate, folder)
     except UnknownCheckpoint:
         raise
     except CantPromote as unusable:
-        return told("candidate", str(unusable))
+        return decision_of("candidate", str(unusable))
     theirs, without = _champion(connection, champion, folder)
     exam = exam_of(connection, ours, rows, folder, _model_for(ours, theirs, rows, rule), rule.limits)
     if exam.refusal:
-        return told("candidate", exam.refusal, **exam.numbers)
+        return decision_of("candidate", exam.refusal, **exam.numbers)
     if theirs is None:
-        return told("promoted", without, **exam.numbers)
+        return decision_of("promoted", without, **exam.numbers)
     starts = rows.groupby("weekend")["race_start"].first().sort_values()
     if left := _decided_against(connection, candidate, starts):
-        return told("candidate", f"a person decided against {left}; only one that has learnt from a later race may win",
+        return decision_of("candidate",
+                           f"a person decided against {left}; only one that has learnt from a later race may win",
                     **exam.numbers)
     scores = _forecasts(connection, ours, theirs, rows, starts, folder)
     decision, reason, numbers = _compared(scores, rule)
     if scores.empty and ours.meta["kind"] == theirs.meta["kind"] == "pretrained":
         decision, reason = "promoted", "pretrained again, and no race since to judge it by"
-    return told(decision, reason, **exam.numbers, **numbers)
+    return decision_of(decision, reason, **exam.numbers, **numbers)
 
 
 def _trained_through(connection: duckdb.DuckDBPyConnection, candidate: str) -> str:
