@@ -76,7 +76,8 @@ def predict(weekend: str, stage: str | None, form: str) -> None:
 @click.argument("checkpoint", required=False)
 @click.option("--back", is_flag=True, help="Make the champion before this one champion again.")
 @click.option("--reason", default="", help="Why, for ranking.promotions.")
-@click.option("--force", is_flag=True, help="Promote it though its own weights fail the exam; the reason says so.")
+@click.option("--force", is_flag=True,
+              help="Promote it though its own weights fail the acceptance test; the reason says so.")
 def promote(checkpoint: str | None, back: bool, reason: str, force: bool) -> None:
     """Use CHECKPOINT for forecasts, or go back to the one before."""
     from f1_pipelines.promotion.operator import decide_by_hand
