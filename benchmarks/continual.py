@@ -37,17 +37,17 @@ VARIANTS: dict[str, UpdateConfig] = {
     "none": replace(DOCUMENTED, method="none"),
     "a step a race: finetune": replace(DOCUMENTED, method="finetune"),
     "a step a race: ewc 10 (documented)": DOCUMENTED,
-    "a step a race: ewc 1e4": replace(DOCUMENTED, penalty=1e4),
+    "a step a race: ewc 1e4": replace(DOCUMENTED, ewc_lambda=1e4),
     "a step an epoch: finetune": replace(_BY_EPOCH, method="finetune"),
-    **{f"a step an epoch: ewc {penalty:g}": replace(_BY_EPOCH, penalty=penalty)
+    **{f"a step an epoch: ewc {penalty:g}": replace(_BY_EPOCH, ewc_lambda=penalty)
        for penalty in (10, 100, 1e3, 2e3, 1e4, 3e4, 1e5)},
-    "a step an epoch: online ewc 2000": replace(_BY_EPOCH, method="online_ewc", penalty=2e3),
+    "a step an epoch: online ewc 2000": replace(_BY_EPOCH, method="online_ewc", ewc_lambda=2e3),
     "a step an epoch: replay": replace(_BY_EPOCH, method="replay"),
     "a step an epoch: freeze all but the read-out": replace(_BY_EPOCH, method="freeze"),
     "a step an epoch: constructor embedding alone": replace(_BY_EPOCH, method="constructors"),
     "a step an epoch: ewc 2000 from the pretrained": DEFAULT,
     **{f"a step an epoch: ewc {penalty:g}, window of 30 races": replace(
-        DOCUMENTED, penalty=penalty, window_races=30, races_per_step=30) for penalty in (2e3, 1e4)},
+        DOCUMENTED, ewc_lambda=penalty, window_races=30, races_per_step=30) for penalty in (2e3, 1e4)},
 }
 
 

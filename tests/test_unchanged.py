@@ -10,7 +10,6 @@ import hashlib
 import json
 import os
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -133,8 +132,8 @@ def checkpoints() -> dict[str, Any]:
     with TemporaryDirectory() as folder:
         ids = [save_checkpoint(_ranker(), Path(folder), kind="pretrained", data_version="abc").id,
                save_checkpoint(_ranker(), Path(folder), kind="ewc", data_version="abc", parent="def",
-                               learning={"settings": asdict(DEFAULT), "weekend": "2024-monaco"}).id]
-    return {"ids": ids, "settings": [repr(RANKER), repr(F1NET), asdict(DEFAULT), asdict(DOCUMENTED)],
+                               learning={"settings": DEFAULT.stored(), "weekend": "2024-monaco"}).id]
+    return {"ids": ids, "settings": [repr(RANKER), repr(F1NET), DEFAULT.stored(), DOCUMENTED.stored()],
             "versions": list(versions(race, kinds, "forward")), "data": data_version(race),
             "search": _digest(race, F1NET)}
 

@@ -38,7 +38,8 @@ class LearnConfig(dg.Config):
     method: str = Field(DEFAULT.method, description=f"What keeps old knowledge: {', '.join(METHODS)}.")
     epochs: int = Field(DEFAULT.epochs, description="Times that each race of the window is seen.")
     lr: float = Field(DEFAULT.lr, description="Learning rate of Adam.")
-    penalty: float = Field(DEFAULT.penalty, description="Lambda of EWC; the documented 10 does next to nothing.")
+    ewc_lambda: float = Field(DEFAULT.ewc_lambda, description="Weight of the EWC penalty; the documented 10 has hardly "
+                              "any effect.")
     window_races: int = Field(DEFAULT.window_races, description="Latest races learnt from.")
     races_per_step: int = Field(DEFAULT.races_per_step, description="Races in one optimizer step.")
     freeze_drivers: bool = Field(DEFAULT.freeze_drivers, description="Keep known drivers' embeddings as they were.")
@@ -74,7 +75,7 @@ def ewc_ranker(context: dg.AssetExecutionContext, config: LearnConfig, warehouse
     # The session's own start where it is known: it may have moved since the calendar was planned.
     run = rows.loc[rows["weekend"].isin([weekend.key for weekend in weekends]), "race_start"]
     until = max([weekends[-1].race_start, *run])
-    with tracking.run(context, f"ewc_ranker {weekends[-1].key}", asdict(settings)) as tracked:
+    with tracking.run(context, f"ewc_ranker {weekends[-1].key}", settings.stored()) as tracked:
         chains = {model: bring_up_to_date(
             load_checkpoint(folder), rows, until, settings, stored, folder=checkpoints.folder, created_at=clock.now(),
             log=context.log.info) for model, folder in folders.items()}
@@ -90,7 +91,7 @@ def ewc_ranker(context: dg.AssetExecutionContext, config: LearnConfig, warehouse
         with warehouse.read() as connection:
             season = stored_updates(connection)
     return dg.MaterializeResult(metadata={
-        "links_made": len(made), "settings": asdict(settings),
+        "links_made": len(made), "settings": settings.stored(),
         **_learning_metadata(season, chains[config.models[0]].ids, config.models[0]),
         **{f"{model} forgot": _forgotten(season, chain.ids) for model, chain in chains.items()},
         **_curves(made), "mlflow": linked(tracked), **not_learnt_from(marked),

@@ -24,7 +24,7 @@ class PretrainingCache:
         """The ranker trained by exactly these settings on exactly these rows, if one is stored intact.
 
         Args:
-            config: Its dial settings, seasons included.
+            config: Its hyperparameters, seasons included.
             data_version: Of its rows (`features.history.data_version`).
         """
         wanted = json.loads(json.dumps(asdict(config)))

@@ -102,7 +102,7 @@ def _learn_on(connection: duckdb.DuckDBPyConnection, pretrained: Checkpoint, lin
     old = rows_seen_by(connection, pretrained.id, "train")
     rows = pd.concat([seen, old[~old["weekend"].isin(seen["weekend"])]], ignore_index=True)
     until = rows.loc[rows["weekend"] == weekend, "race_start"].iloc[0]
-    chain = bring_up_to_date(pretrained, rows, until, UpdateConfig(**json.loads(settings)), UPDATES.empty(),
+    chain = bring_up_to_date(pretrained, rows, until, UpdateConfig.from_stored(json.loads(settings)), UPDATES.empty(),
                              folder=folder, created_at=datetime.now(UTC), log=_quiet)
     # An adapted one is followed by what learnt from the same race.
     return load_checkpoint(folder / chain.ids[len(links) - 1])

@@ -75,7 +75,7 @@ def to_batch(
         frame: One row per (weekend, driver) with `constructor` and the features; missing = unknown. With
             `official_order` and `classified` the batch can be trained on. Every row counts as entered.
         features: Columns that become inputs, in this order.
-        drivers, constructors: Rows of the embeddings; ids they lack become rookies.
+        drivers, constructors: Rows of the embeddings; ids they lack become the unknown id.
     """
     absent = [name for name in ("weekend", "driver", "constructor", *features) if name not in frame.columns]
     if absent:

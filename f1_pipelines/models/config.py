@@ -1,4 +1,4 @@
-"""The dial settings of a training, and the two that are used."""
+"""Hyperparameters of a training, and the two configurations in use."""
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ PRETRAINING_SEASONS = (2022, 2023, 2024, 2025)
 
 @dataclass(frozen=True)
 class TrainConfig:
-    """Dial settings of one training.
+    """Hyperparameters of one training.
 
     Attributes:
         model: Which model, by the name it has in `ranking.evaluation`.
@@ -23,7 +23,7 @@ class TrainConfig:
         lr_end: Share of it left at the end of a cosine, 1 for a constant one.
         weight_decay: Strength of the prior on the weights [races].
         temperature: Of ListNet, F1Net only.
-        rookie_share: Share of ids dropped to the rookie row, F1Net only.
+        rookie_share: Share of ids replaced by the unknown id, F1Net only.
         retired_weight: What a car that was not classified counts in a pair, our ranker only.
         seed: The same seed and frame give the same weights.
         device: Where to train; the trained model comes back to the CPU.

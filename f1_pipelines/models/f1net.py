@@ -4,7 +4,7 @@ Notable choices:
 - Embeddings of 16 for driver and constructor beside the numeric inputs, an MLP (64-64, dropout 0.25), one score a car.
   Cars do not see each other: the score of a car depends on its own inputs, so any number of cars can be ranked and a
   reordered grid gives reordered scores.
-- Row 0 of both embeddings is the rookie's; training drops one id in ten to it (`drop_to_unknown`), so that someone
+- Row 0 of both embeddings is the unknown id; training drops one id in ten to it (`drop_to_unknown`), so that someone
   unknown meets a trained row.
 - Mean and spread of the inputs come from the training races and are buffers: they are saved, loaded and applied with
   the weights, at serving too. An unknown input becomes the mean.
@@ -22,7 +22,7 @@ from f1_pipelines.models.vocabulary import UNKNOWN
 
 @dataclass(frozen=True)
 class F1NetConfig:
-    """Sizes of the net. `drivers` and `constructors` count the rookie row."""
+    """Sizes of the net. `drivers` and `constructors` count the row of the unknown id."""
 
     inputs: int
     drivers: int
@@ -74,6 +74,6 @@ class F1Net(nn.Module):
 
 
 def drop_to_unknown(rows: Tensor, share: float, generator: torch.Generator) -> Tensor:
-    """The same ids (B, N) with that share of them, drawn anew each time, turned into rookies."""
+    """The same ids (B, N) with that share of them, drawn anew each time, replaced by the unknown id."""
     dropped = torch.rand(rows.shape, generator=generator).to(rows.device) < share
     return rows.masked_fill(dropped, UNKNOWN)

@@ -1,7 +1,7 @@
 """Training of a ranker on past races.
 
 Notable choices:
-- One loop for both models; `config.RANKER` and `config.F1NET` are their dial settings.
+- One loop for both models; `config.RANKER` and `config.F1NET` are their hyperparameters.
 - F1Net learns by ListNet, which looks at the head of the field; ours by pairs, which count every swap alike.
 - The weight decay is a prior: it weighs as much as that many races, so that a first season of 21 races is held back
   and seven seasons are not.

@@ -11,7 +11,7 @@ UNKNOWN = 0  # the row of everyone who was not there in training; trained by dro
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """Stable ids in a fixed order; row 0 is the rookie's, so names start at row 1."""
+    """Stable ids in a fixed order; row 0 is the unknown id, so names start at row 1."""
 
     names: tuple[str, ...]
     _rows: dict[str, int] = field(init=False, repr=False, compare=False)
@@ -29,7 +29,7 @@ class Vocabulary:
         return Vocabulary(self.names + tuple(name for name in Vocabulary.of(ids).names if name not in self._rows))
 
     def __len__(self) -> int:
-        """Rows an embedding needs, the rookie's among them."""
+        """Rows an embedding needs, the unknown id's among them."""
         return len(self.names) + 1
 
     def rows(self, ids: Iterable[str]) -> np.ndarray:

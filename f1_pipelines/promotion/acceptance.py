@@ -82,7 +82,7 @@ LIMITS = Limits()
 
 @dataclass(frozen=True)
 class AcceptanceResult:
-    """Result of the acceptance test: `refusal` is the reason in a sentence, None if accepted; the rest are its figures."""
+    """Result of the acceptance test: `refusal` is the reason in a sentence, None if accepted."""
 
     refusal: str | None = None
     n_examined_races: int | None = None

@@ -15,7 +15,7 @@ UPDATES = Table(
         Column("pretrained", "VARCHAR", "Checkpoint that the chain began with, EWC's anchor", required=True),
         WEEKEND,
         Column("method", "VARCHAR", "What keeps old knowledge: ewc, finetune, ...", required=True),
-        Column("settings", "VARCHAR", "All dial settings as JSON", required=True),
+        Column("settings", "VARCHAR", "All hyperparameters as JSON", required=True),
         Column("n_races", "INTEGER", "Races it saw, replayed old ones included; 0 for an adapted one", required=True,
                minimum=0),
         Column("spearman_before", "DOUBLE", "Of the parent on this race, which it had not learnt from: a forecast",

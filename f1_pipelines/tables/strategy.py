@@ -64,7 +64,7 @@ ENGINEERS = Table(
         Column("training_seed", "INTEGER", "Seed of the training", required=True, minimum=0),
         Column("n_turns", "INTEGER", "Turns or generated calls learnt from", required=True, minimum=0),
         Column("n_parameters", "BIGINT", "Weights of the model", required=True, minimum=1),
-        Column("settings", "VARCHAR", "All dial settings as JSON", required=True), *_VERSIONS,
+        Column("settings", "VARCHAR", "All hyperparameters as JSON", required=True), *_VERSIONS,
         Column("device", "VARCHAR", "Where it was trained", required=True),
         Column("seconds", "DOUBLE", "How long that took [s]", required=True, minimum=0),
         Column("tokens_per_s", "DOUBLE", "Training speed [tokens/s]", minimum=0),

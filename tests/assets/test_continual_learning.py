@@ -34,8 +34,8 @@ def test_it_learns_what_is_new_and_only_that(run, rows, resources):
     assert learn("2025-china")["links_made"] == 0, "a race of the pretraining teaches nothing twice"
     assert rows("SELECT * FROM ranking.updates ORDER BY checkpoint") == written
 
-    with pytest.raises(ValueError, match="penalty .lambda. is -1.0"):
-        learn(penalty=-1.0)
+    with pytest.raises(ValueError, match="ewc_lambda is -1.0"):
+        learn(ewc_lambda=-1.0)
     learn(method="finetune", models=["champion"])
     assert rows("SELECT DISTINCT model, method FROM ranking.updates WHERE current ORDER BY ALL") == [
         ("champion", "finetune"), ("f1net_reference", "ewc")]

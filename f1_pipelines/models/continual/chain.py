@@ -16,7 +16,7 @@ import json
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -139,7 +139,7 @@ class _Growing:
         fisher = load_fisher(pretrained) if settings.method in PULLED_BACK else None
         self.anchor = LearntState(pretrained.trained, fisher)
         self.newest, self.known = pretrained, self.anchor
-        self.learning = {"settings": asdict(settings), "pretrained": pretrained.id}
+        self.learning = {"settings": settings.stored(), "pretrained": pretrained.id}
         self.made: list[Link] = []
         self.ids: list[str] = []
 
@@ -164,7 +164,7 @@ class _Growing:
     def _link(self, kind: str, weekend: str, seen: pd.DataFrame, make: Callable[[], UpdateResult]) -> None:
         version = data_version(seen)
         key = {"kind": kind, "weekend": weekend, "parent": self.newest.id, "data_version": version,
-               "settings": json.dumps(asdict(self.settings), sort_keys=True)}
+               "settings": json.dumps(self.settings.stored(), sort_keys=True)}
         checkpoint = self._stored(key)
         if checkpoint is None:
             start = time.perf_counter()

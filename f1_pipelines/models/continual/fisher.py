@@ -3,7 +3,7 @@
 Notable choices:
 - The diagonal, from the squared gradient of each race alone. Squares of a mean over races would shrink with their
   number and say nothing.
-- Of the training objective, without its prior, in evaluation mode: no dropout, no ids dropped to the rookie.
+- Of the training objective, without its prior, in evaluation mode: no dropout, no ids replaced by the unknown.
 - The objective is a mean over the pairs of a race (a KL over its list, for F1Net), so the numbers are small, 1e-7 to
   1e-3, and the penalty's lambda has to be large: see docs/lab-notes/continual-learning.md.
 """

@@ -81,7 +81,7 @@ def learn(before: LearntState, pretrained: LearntState, window: pd.DataFrame, se
             for step in _steps(batch, settings.races_per_step, generator):
                 loss = new = objective(model, step, config, generator)
                 if fisher is not None:
-                    pull = settings.penalty * ewc_penalty(model, anchor, fisher)
+                    pull = settings.ewc_lambda * ewc_penalty(model, anchor, fisher)
                     loss, penalty = loss + pull, pull.item()
                 if old_batch is not None:
                     drawn = torch.randperm(len(old_batch), generator=generator)[:settings.replayed_races * len(step)]

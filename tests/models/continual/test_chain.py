@@ -65,7 +65,7 @@ def test_each_link_comes_from_the_one_before(keeper):
     for checkpoint, parent in zip(rest.ids, [keeper.root.id, *rest.ids], strict=False):
         meta = load_checkpoint(keeper.folder / checkpoint).meta
         assert (meta["parent"], meta["learning"]["pretrained"]) == (parent, keeper.root.id)
-        assert meta["learning"]["settings"]["penalty"] == QUICK.penalty
+        assert meta["learning"]["settings"]["penalty"] == QUICK.ewc_lambda
     assert [link.rows["weekend"].nunique() for link in rest.made] == [2, 2, 2], "a window of two races"
     assert list(keeper.stored["n_races"]) == [0, 1, 2, 2, 2]
 
@@ -132,7 +132,7 @@ def test_without_the_last_race_of_the_pretraining_the_calendar_says_where_the_ch
 
 def test_other_settings_make_another_chain(keeper):
     before = keeper.through(RACES[1])
-    after = keeper.through(RACES[1], replace(QUICK, penalty=1e4))
+    after = keeper.through(RACES[1], replace(QUICK, ewc_lambda=1e4))
     assert len(after.made) == 3 and not set(after.ids) & set(before.ids)
 
 

@@ -69,8 +69,8 @@ def test_the_harder_the_pull_the_less_moves(pretrained, known_season):
         return ewc_penalty(after, weights(pretrained.trained), pretrained.fisher).item()
 
     free = distance(UpdateConfig(method="finetune"))
-    assert distance(UpdateConfig(penalty=0.0)) == free
-    assert distance(UpdateConfig(penalty=1e6)) < distance(UpdateConfig(penalty=1e4)) < free
+    assert distance(UpdateConfig(ewc_lambda=0.0)) == free
+    assert distance(UpdateConfig(ewc_lambda=1e6)) < distance(UpdateConfig(ewc_lambda=1e4)) < free
 
 
 def test_the_pull_goes_to_the_pretrained_weights_however_long_ago(pretrained, known_season):
@@ -81,7 +81,7 @@ def test_the_pull_goes_to_the_pretrained_weights_however_long_ago(pretrained, kn
     def distance(known):
         return ewc_penalty(known.trained.model, weights(pretrained.trained), pretrained.fisher).item()
 
-    settings = UpdateConfig(penalty=1e7, epochs=20)
+    settings = UpdateConfig(ewc_lambda=1e7, epochs=20)
     back = learn(drifted, pretrained, known_season, settings).known
     online = learn(drifted, pretrained, known_season, replace(settings, method="online_ewc")).known
     assert distance(back) < 0.5 * distance(drifted)
@@ -121,7 +121,7 @@ def test_it_says_what_it_learnt_from(pretrained, known_season):
 
 
 def test_the_history_tells_loss_and_pull_of_each_epoch(pretrained, known_season):
-    history = learn(pretrained, pretrained, known_season, UpdateConfig(penalty=1e4)).history
+    history = learn(pretrained, pretrained, known_season, UpdateConfig(ewc_lambda=1e4)).history
     assert [epoch["epoch"] for epoch in history] == list(range(1, 11))
     assert all(np.isfinite(epoch["loss"]) and epoch["penalty"] >= 0 for epoch in history)
     assert history[-1]["penalty"] > 0
@@ -138,8 +138,8 @@ def test_the_window_rolls(known_season):
 
 @pytest.mark.parametrize(("change", "sentence"), [
     ({"method": "hope"}, '"hope" is no way to learn on; one of none, finetune'),
-    ({"penalty": -1.0}, "penalty .lambda. is -1.0; 0 or more"),
-    ({"penalty": float("nan")}, "penalty"),
+    ({"ewc_lambda": -1.0}, "ewc_lambda is -1.0; 0 or more"),
+    ({"ewc_lambda": float("nan")}, "ewc_lambda"),
     ({"lr": 0.0}, "lr is 0.0; a rate above 0"),
     ({"epochs": 0}, "epochs is 0; at least 1"),
     ({"window_races": 0}, "window_races is 0"),
