@@ -20,11 +20,12 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.measure import measure
-from f1_pipelines.engineer.data.demonstrations import RaceKey, expert_demonstrations, race_keys
+from f1_pipelines.engineer.data.demonstrations import expert_demonstrations
 from f1_pipelines.engineer.inference.engineer import Engineer
 from f1_pipelines.engineer.progress import Reporter
 from f1_pipelines.engineer.rollout import batched_rollout
 from f1_pipelines.engineer.scenario_sampler import ScenarioSampler
+from f1_pipelines.engineer.seed_ranges import RaceKey, race_keys
 from f1_pipelines.engineer.training.job import Job, TrainingResult, run
 from f1_pipelines.engineer.workers import map_races
 from f1_pipelines.sim.scoring.reference import reference_of

@@ -18,17 +18,16 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from f1_pipelines.engineer.evaluation.episodes import held_out_races
 from f1_pipelines.engineer.inference.checkpoints import load_engineer
 from f1_pipelines.engineer.progress import Reporter
 from f1_pipelines.engineer.rollout import batched_rollout
 from f1_pipelines.engineer.scenario_sampler import ScenarioSampler, stored_sampler
+from f1_pipelines.engineer.seed_ranges import HELD_OUT_SKIPPED_BY_BENCHMARKS as SKIP
+from f1_pipelines.engineer.seed_ranges import held_out_races
 from f1_pipelines.engineer.training.job import Job, run
 from f1_pipelines.evaluation.bootstrap import mean_interval
 from f1_pipelines.settings import settings
 from f1_pipelines.warehouse.database import WarehouseFile
-
-SKIP = 400  # held-out seeds of each family left to other reports
 
 
 def practise(sft: Path, scenes: ScenarioSampler, profile: str, seeds: list[int], changes: dict[str, float],

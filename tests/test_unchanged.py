@@ -147,16 +147,15 @@ def engineer() -> dict[str, Any]:
 
     from f1_pipelines.engineer.data.demonstrations import (
         expert_demonstrations,
-        race_keys,
         relabel_with_expert,
         with_fewer_stay_outs,
         without_needless_call,
     )
-    from f1_pipelines.engineer.evaluation.episodes import held_out_races
     from f1_pipelines.engineer.inference.checkpoints import save_engineer
     from f1_pipelines.engineer.profiles import PROFILES, Architecture
     from f1_pipelines.engineer.prompting.rendering import Rendering
     from f1_pipelines.engineer.scenario_sampler import ScenarioSampler
+    from f1_pipelines.engineer.seed_ranges import held_out_races, race_keys
     from f1_pipelines.engineer.training.counterfactual_returns import counterfactual_returns, decision_states
     from f1_pipelines.engineer.training.tiny_model import fresh_model, train_tokenizer
 

@@ -53,17 +53,17 @@ def sft_dataset(context: dg.AssetExecutionContext, config: DatasetConfig,
     """
     from f1_pipelines.engineer.data.demonstrations import (
         expert_demonstrations,
-        race_keys,
         turn_rows,
         with_fewer_stay_outs,
         without_needless_call,
     )
+    from f1_pipelines.engineer.seed_ranges import demonstration_races
 
     with warehouse.read() as connection:
         scenes = sampler_of(connection)
     workers, frames = config.workers or os.cpu_count() or 1, []
     for split, races, odd in (("train", config.races, config.odd), ("validation", config.validation_races, 0.0)):
-        keys, turns = race_keys(split, races), []
+        keys, turns = demonstration_races(split, races), []
         for done, few in enumerate(expert_demonstrations(scenes, keys, workers, odd, config.futures), start=1):
             turns += [without_needless_call(turn, config.calm_s) for turn in few]
             if done % 100 == 0:

@@ -68,7 +68,7 @@ engineer_checks = [
         f"'clipped') AND {_LATEST_GRPO} GROUP BY metric HAVING avg(value) > 0.05"),
     no_rows_check(
         grpo_engineer, "there_is_something_to_learn", "In nearly all moments all drawn calls were worth the same.",
-        f"SELECT avg(value) AS dead_moments FROM strategy.training_curve WHERE metric = 'dead_moments' AND "
+        f"SELECT avg(value) AS share FROM strategy.training_curve WHERE metric = 'frac_reward_zero_std' AND "
         f"{_LATEST_GRPO} HAVING avg(value) > 0.9", blocking=False),
     no_rows_check(
         grpo_engineer, "the_policy_still_varies", "Entropy near 0 or a KL above 1 nat: the policy collapsed or ran "

@@ -23,12 +23,11 @@ from f1_pipelines.tables import strategy as tables
 from f1_pipelines.warehouse.replace import replace_slices
 
 if TYPE_CHECKING:
-    from f1_pipelines.engineer.data.demonstrations import RaceKey
     from f1_pipelines.engineer.evaluation.episodes import Candidate, EpisodeResult
     from f1_pipelines.engineer.profiles import Profile
     from f1_pipelines.engineer.scenario_sampler import ScenarioSampler
+    from f1_pipelines.engineer.seed_ranges import RaceKey
 
-_HINTS_FROM = 10_000  # training seeds that nothing else learns from
 _EVERY_WEEKEND = dg.AllPartitionMapping()
 _TABLES = (tables.EPISODES, tables.DECISIONS, tables.POSTMORTEMS)
 
@@ -46,8 +45,9 @@ class ScriptedEvalConfig(dg.Config):
 def scripted_races(context: dg.AssetExecutionContext, config: ScriptedEvalConfig, warehouse: Warehouse,
                    clock: Clock) -> dg.MaterializeResult:
     """Who does not learn, on the held-out races: random to expert, and the oracle. One row per (policy, race)."""
-    from f1_pipelines.engineer.evaluation.episodes import SCRIPTED, held_out_races
+    from f1_pipelines.engineer.evaluation.episodes import SCRIPTED
     from f1_pipelines.engineer.evaluation.episodes import scripted_results as race
+    from f1_pipelines.engineer.seed_ranges import held_out_races
 
     with warehouse.read() as connection:
         scenes = sampler_of(connection)
@@ -90,8 +90,9 @@ def strategy_evaluation(context: dg.AssetExecutionContext, config: EngineerEvalC
     Engineers generate in lockstep, greedy, no fallback: each output is kept as it came in `strategy.decisions`. Means
     with 95 % intervals, paired differences, the share of the gap to the expert that is closed, regret to the oracle.
     """
-    from f1_pipelines.engineer.evaluation.episodes import engineer_results, held_out_races
+    from f1_pipelines.engineer.evaluation.episodes import engineer_results
     from f1_pipelines.engineer.evaluation.leaderboard import leaderboard
+    from f1_pipelines.engineer.seed_ranges import held_out_races
 
     device, profile = compute.resolve(), engineers.chosen
     compute.require(profile.min_free_gib, f"profile {profile.name}", device)
@@ -176,17 +177,17 @@ def _hints(context: dg.AssetExecutionContext, config: EngineerEvalConfig, keys: 
            candidates: Sequence["Candidate"], race: Callable[..., Iterator[list["EpisodeResult"]]],
            warehouse: Warehouse, clock: Clock) -> dict["RaceKey", str]:
     """A line of memory for each race, from post-mortems of training races of its family that the imitator played."""
-    from f1_pipelines.engineer.data.demonstrations import race_keys
     from f1_pipelines.engineer.evaluation.memory_hints import MemoryHints
+    from f1_pipelines.engineer.seed_ranges import hint_races
 
     pupil = next(replace(one, variant="training") for one in candidates if one.policy == "sft")
-    played = race([pupil], race_keys("train", config.hint_races, start=_HINTS_FROM), oracle={})
+    played = race([pupil], hint_races(config.hint_races), oracle={})
     results = [one for few in played for one in few]
     rows = _rows(results, scenes, clock)
     with warehouse.write("strategy_evaluation training") as connection:
         for table in _TABLES:
             replace_slices(connection, table, rows[table.name], accept_fewer_rows=True)
-    memory = MemoryHints.of(rows["postmortems"], scenes.scenario)
+    memory = MemoryHints.from_postmortems(rows["postmortems"], scenes.scenario)
     context.log.info("%d lines of memory from %d training races", len(memory.lines), len(results))
     return {key: hint for key in keys if (hint := memory.hint(scenes.scenario(*key)))}
 

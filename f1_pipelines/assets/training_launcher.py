@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from f1_pipelines.tracking.runs import TrackedRun
 
 TRAINING = "f1_pipelines.engineer.training.job"
-_SHOWN = ("loss", "selection_score", "score", "entropy", "kl_to_sft", "dead_moments")  # of the curve, as plots
+_SHOWN = ("loss", "selection_score", "score", "entropy", "kl_to_sft", "frac_reward_zero_std")  # of the curve, as plots
 
 
 def versions(scenes: "ScenarioSampler") -> dict[str, object]:

@@ -83,10 +83,11 @@ def _journey(board: pd.DataFrame, curve: pd.DataFrame) -> pd.DataFrame:
     whole = board[board["family"] == "all"].set_index("policy")
     stages = [stage for stage in _STAGES if stage in whole.index]
     held_out = whole.loc[stages, ["mean", "low", "high"]].reset_index().assign(label=lambda rows: rows["policy"])
-    rounds = curve.pivot_table(index="step", columns="metric", values="value").filter(regex="^pupil_").dropna()
+    rounds = curve.pivot_table(index="step", columns="metric", values="value").filter(regex="^student_").dropna()
     if rounds.empty:
         return held_out
-    rounds = rounds.rename(columns={"pupil_score": "mean", "pupil_low": "low", "pupil_high": "high"}).reset_index()
+    rounds = rounds.rename(columns={"student_score": "mean", "student_low": "low", "student_high": "high"})
+    rounds = rounds.reset_index()
     rounds = rounds.assign(policy="sft", label=[f"before\nround {k}*" for k in range(1, len(rounds) + 1)])
     at = stages.index("sft")
     return pd.concat([held_out[:at], rounds[held_out.columns], held_out[at:]], ignore_index=True)

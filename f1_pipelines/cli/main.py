@@ -155,11 +155,11 @@ def policies(n: int, skip: int, workers: int) -> None:
 
     The degenerate ones stand beside expert and oracle. Takes minutes at n = 100.
     """
-    from f1_pipelines.sim.policies.leaderboard import as_text, policy_leaderboard
+    from f1_pipelines.engineer.evaluation.policy_table import as_text, policy_episodes, policy_table
 
     with counting("Every policy drives every race", "races") as on_race:
-        table = policy_leaderboard(n, skip=skip, workers=workers, on_race=on_race)
-    click.echo(as_text(table))
+        episodes = policy_episodes(n, skip=skip, workers=workers, on_race=on_race)
+    click.echo(as_text(policy_table(episodes)))
 
 
 @cli.command()

@@ -1,4 +1,4 @@
-"""Races spread over processes: the simulator needs one core a race, and races don't know of each other."""
+"""Races spread over processes: the simulator needs one core per race, and races are independent."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
@@ -6,14 +6,22 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from typing import TypeVar
 
-Of, Found = TypeVar("Of"), TypeVar("Found")
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
-def map_races(job: Callable[[Of], Found], of: Sequence[Of], workers: int, at_once: int = 4) -> Iterator[Found]:
-    """`map(job, of)`, in order, by so many processes, each of which takes `at_once` at a time; below two in this one.
-    Job and things are pickled."""
+def map_races(function: Callable[[Item], Result], items: Sequence[Item], workers: int,
+              chunksize: int = 4) -> Iterator[Result]:
+    """`map(function, items)`, in order, over processes.
+
+    Args:
+        function: Pickled once per chunk.
+        items: Pickled.
+        workers: Number of processes; below 2, runs in this one.
+        chunksize: Items that a process takes at a time.
+    """
     if workers < 2:
-        yield from map(job, of)
+        yield from map(function, items)
         return
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        yield from pool.map(job, of, chunksize=at_once)
+        yield from pool.map(function, items, chunksize=chunksize)

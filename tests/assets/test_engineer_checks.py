@@ -40,7 +40,8 @@ def warehouse(resources):
         "values_s": "{}", "near_tie": False, "reason": "so", **VERSIONS} for k in range(LEAST_TURNS)])
     curve = [{"run": "grpo1", "stage": "grpo", "profile": "tiny", "training_seed": 0, "step": step, "metric": metric,
               "value": value} for step in (0, 1) for metric, value in (
-                  ("loss", 0.1), ("kl_to_sft", 0.0), ("parse_failures", 0.0), ("clipped", 0.0), ("dead_moments", 0.5),
+                  ("loss", 0.1), ("kl_to_sft", 0.0), ("parse_failures", 0.0), ("clipped", 0.0),
+                  ("frac_reward_zero_std", 0.5),
                   ("entropy", 0.3))]
     raced = {"seed": 1, "circuit": "monza", "split": "test", "variant": "plain", "score": 0.5, "laps_called": 10,
              **dict.fromkeys(DIMENSIONS, 0.5), "regret": 0.1, "parse_failures": 0, "fallbacks": 0, "made_at": WHEN}
@@ -74,7 +75,7 @@ DAMAGE = [
     ("numbers_are_finite", CURVE.format("NULL", "loss")),
     ("calls_stay_calls", CURVE.format(0.06, "parse_failures")),
     ("calls_stay_calls", CURVE.format(0.06, "clipped")),
-    ("there_is_something_to_learn", CURVE.format(0.93, "dead_moments")),
+    ("there_is_something_to_learn", CURVE.format(0.93, "frac_reward_zero_std")),
     ("the_policy_still_varies", CURVE.format(0.001, "entropy")),
     ("the_policy_still_varies", CURVE.format(1.5, "kl_to_sft")),
     ("commands_parse", "UPDATE strategy.leaderboard SET parse_failures = 0.006 WHERE policy = 'sft'"),

@@ -8,10 +8,11 @@ import pytest
 from f1_pipelines.assets import training_launcher
 from f1_pipelines.assets.engineer import lineage
 from f1_pipelines.definitions import defs
-from f1_pipelines.engineer.data.demonstrations import expert_demonstrations, race_keys, turn_rows
+from f1_pipelines.engineer.data.demonstrations import expert_demonstrations, turn_rows
 from f1_pipelines.engineer.inference.checkpoints import load_engineer, read_checkpoint
 from f1_pipelines.engineer.profiles import PROFILES
 from f1_pipelines.engineer.scenario_sampler import ScenarioSampler
+from f1_pipelines.engineer.seed_ranges import race_keys
 from f1_pipelines.resources.compute import Compute
 from f1_pipelines.resources.engineers import Engineers
 from f1_pipelines.tables.strategy import SFT_TURNS

@@ -107,7 +107,7 @@ def test_a_race_engineer_goes_from_nothing_to_the_leaderboard(demo):
     assert {variant for (variant,) in variants} >= {"plain", "renamed", "training"}
     assert alike[0] > 50
     assert alike[1:] == (0, 0), "the rewards of a race's calls add up to its score, and no script called"
-    assert curve >= {"loss", "score", "selection_score", "kl_to_sft", "entropy", "dead_moments"}
+    assert curve >= {"loss", "score", "selection_score", "kl_to_sft", "entropy", "frac_reward_zero_std"}
     assert lessons[0] > 1
     pictures = warehouse.path.parent / "pictures"
     assert {path.name for path in pictures.glob("*.png")} == {"race-story.png", "training.png", "scores.png",

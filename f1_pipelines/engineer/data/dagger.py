@@ -1,7 +1,7 @@
-"""A round of DAgger: the pupil drives, the expert says what he would have called in each lap.
+"""A DAgger round: the student drives races, the expert relabels every lap.
 
-A pupil who only ever read the expert's races does not know what to do after a mistake of his own, and in his own races
-he agrees with the expert far less often than in the expert's (docs/lab-notes/race-engineer.md).
+A student trained on the expert's races alone does not know what to do after a mistake of its own: in its own races it
+agrees with the expert far less often than in the expert's (docs/lab-notes/race-engineer.md).
 """
 from __future__ import annotations
 
@@ -13,57 +13,56 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from f1_pipelines.engineer.data.demonstrations import Turn, race_keys, relabel_with_expert, without_needless_call
+from f1_pipelines.engineer.data.demonstrations import Demonstration, relabel_with_expert, without_needless_call
 from f1_pipelines.engineer.progress import Reporter
 from f1_pipelines.engineer.rollout import batched_rollout
 from f1_pipelines.engineer.scenario_sampler import ScenarioSampler
+from f1_pipelines.engineer.seed_ranges import dagger_races
 
 if TYPE_CHECKING:
     from f1_pipelines.engineer.inference.engineer import Engineer
 
-FIRST_RACE = 5_000  # training seeds from here on, a thousand a round: not those that the expert drove
-
 
 @dataclass(frozen=True)
 class DaggerRound:
-    """What came of a round: the turns, labelled by the expert, and what the pupil scored in each race."""
+    """Every lap that the student drove, labelled by the expert, and the student's score in each race."""
 
-    turns: list[Turn]
+    demonstrations: list[Demonstration]
     scores: list[float]
 
 
-def dagger_round(engineer: Engineer, scenes: ScenarioSampler, races: int, number: int, work: Path,
-                 listener: Reporter) -> DaggerRound:
-    """Races that the engineer drives and the expert comments; kept in the work folder for a run that resumes.
+def dagger_round(engineer: Engineer, sampler: ScenarioSampler, races: int, number: int, work: Path,
+                 reporter: Reporter) -> DaggerRound:
+    """Have the student drive races and the expert relabel them. A stored round is read, not driven again.
 
     Args:
-        engineer: As it is after the training so far.
-        scenes: What the races are made of.
-        races: Of each trained family.
-        number: Of the round, from 1.
-        work: Folder of the training.
-        listener: Told how far the two agree.
+        engineer: The student after the training so far.
+        sampler: Makes the races.
+        races: Races of each trained family.
+        number: Number of the round, from 1.
+        work: Folder of the training, where the round is stored.
+        reporter: Receives the score and how often student and expert agree.
     """
-    path, scored = work / f"round-{number}.jsonl", work / f"round-{number}.scores.json"
+    path, scores_path = work / f"round-{number}.jsonl", work / f"round-{number}.scores.json"
     if path.is_file():
-        return DaggerRound(read_demonstrations(path), json.loads(scored.read_text()))
-    keys = race_keys("train", races, start=FIRST_RACE + 1_000 * number)
-    driven = batched_rollout([scenes.scenario(*key) for key in keys], engineer.commands)
-    outputs = {key: race.outputs for key, race in zip(keys, driven, strict=True)}
-    turns = [without_needless_call(turn) for few in relabel_with_expert(scenes, outputs, os.cpu_count() or 1)
-             for turn in few]
-    said = [output for race in driven for output in race.outputs]
-    agree = np.mean([turn.completion == output for turn, output in zip(turns, said, strict=True)])
-    scores = [race.info["score"] for race in driven]
-    listener.line(f"round {number}: the pupil scores {np.mean(scores):.3f} in {len(driven)} training races and agrees "
-                  f"with the expert in {agree:.0%} of {len(turns)} laps")
-    scored.write_text(json.dumps(scores))  # first: whoever finds the turns finds these
+        return DaggerRound(read_demonstrations(path), json.loads(scores_path.read_text()))
+    keys = dagger_races(number, races)
+    rollouts = batched_rollout([sampler.scenario(*key) for key in keys], engineer.commands)
+    outputs = {key: rollout.outputs for key, rollout in zip(keys, rollouts, strict=True)}
+    demonstrations = [without_needless_call(lap) for race in relabel_with_expert(sampler, outputs, os.cpu_count() or 1)
+                      for lap in race]
+    student_outputs = [output for rollout in rollouts for output in rollout.outputs]
+    agreement = np.mean([lap.completion == output for lap, output in zip(demonstrations, student_outputs, strict=True)])
+    scores = [rollout.info["score"] for rollout in rollouts]
+    reporter.info(f"round {number}: the student scores {np.mean(scores):.3f} in {len(rollouts)} training races and "
+                  f"agrees with the expert in {agreement:.0%} of {len(demonstrations)} laps")
+    scores_path.write_text(json.dumps(scores))  # first: a round counts as stored once its demonstrations are
     growing = path.with_suffix(".growing")
-    growing.write_text("\n".join(json.dumps(asdict(turn)) for turn in turns))
+    growing.write_text("\n".join(json.dumps(asdict(lap)) for lap in demonstrations))
     growing.rename(path)
-    return DaggerRound(turns, scores)
+    return DaggerRound(demonstrations, scores)
 
 
-def read_demonstrations(path: Path) -> list[Turn]:
-    """The turns of a round."""
-    return [Turn(**json.loads(line)) for line in path.read_text().splitlines()]
+def read_demonstrations(path: Path) -> list[Demonstration]:
+    """The demonstrations of a stored round."""
+    return [Demonstration(**json.loads(line)) for line in path.read_text().splitlines()]

@@ -3,9 +3,9 @@
 Notable choices:
 - The folder is what transformers writes and reads (`model.safetensors`, `config.json`, `tokenizer.json`), so any tool
   loads it. Adapters are merged before.
-- It is written under a name with a leading dot, synced, then renamed: nothing half-written is ever found.
-- `meta.json` holds digests of weights and tokenizer, and the versions of environment and prompt that the model knows. A
-  checkpoint of others is refused, since it would read a text that it never saw. No pickle.
+- It is written under a name with a leading dot, synced, then renamed, so no reader ever sees half of it.
+- `meta.json` holds digests of weights and tokenizer, and the versions of environment and prompt that the model was
+  trained on. A checkpoint of other versions is refused: it would read text unlike its training data. No pickle.
 """
 from __future__ import annotations
 

@@ -1,27 +1,27 @@
-"""GRPO: the model tries calls in the simulator (`practice`) and learns from what became of them, with trl's trainer.
+"""GRPO with TRL's trainer: the model calls races in the simulator and learns from their scores (`rollout_sampler`).
 
-Prompts are those of `Rendering`, so SFT, practice, examination and service read the same tokens. Of several processes
-each plays its share of a step's races and tries its share of the moments, each moment whole.
+Prompts are those of `Rendering`, so SFT, GRPO, evaluation and serving use the same tokens. Several processes share the
+races and states of a step; each state's group stays on one process.
 """
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from transformers import TrainerCallback
 
-from f1_pipelines.engineer.data.demonstrations import TRAINED_FAMILIES, race_keys
 from f1_pipelines.engineer.inference.engineer import Engineer
 from f1_pipelines.engineer.profiles import GrpoSettings, Profile
 from f1_pipelines.engineer.progress import SILENT, MetricHistory, Reporter, TrainingFailed
 from f1_pipelines.engineer.scenario_sampler import ScenarioSampler
 from f1_pipelines.engineer.training.callbacks import MetricsCallback
-from f1_pipelines.engineer.training.counterfactual_returns import decision_states
 from f1_pipelines.engineer.training.distributed import WorldSizeError, accelerator_on, on_one_device
-from f1_pipelines.engineer.training.rejection import rejection_round
+from f1_pipelines.engineer.training.kl_probes import KlProbes
 from f1_pipelines.engineer.training.resuming import (
     KEPT_CHECKPOINTS,
     last_checkpoint,
@@ -29,118 +29,159 @@ from f1_pipelines.engineer.training.resuming import (
     restore_finished,
     save_finished,
 )
-from f1_pipelines.engineer.training.rollout_sampler import FIRST_RACE, RolloutSampler
+from f1_pipelines.engineer.training.rollout_sampler import RolloutSampler
 from f1_pipelines.engineer.training.sft import activation_checkpointing
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedModel
-    from trl import GRPOConfig
+    from transformers import PreTrainedModel, TrainerControl, TrainerState, TrainingArguments
+    from trl import GRPOConfig  # type: ignore[attr-defined]  # trl exports its trainers lazily
 
     from f1_pipelines.engineer.prompting.rendering import Rendering
 
-SAVED_EVERY = 10
-WARN_ABOVE = {"parse_failures": 0.05, "clipped": 0.01, "dead_moments": 0.9, "kl_to_sft": 1.0}
+SAVED_EVERY = 10  # steps between checkpoints, each with an evaluation
+WARN_ABOVE = {"parse_failures": 0.05, "clipped": 0.01, "frac_reward_zero_std": 0.9, "kl_to_sft": 1.0}
 WARN_BELOW = {"entropy": 0.005}
-MAX_ZERO_STD = 0.95  # of moments without a difference: nothing can be learnt
+MAX_ZERO_STD = 0.95  # share of states without a difference, above which nothing can be learnt
+
+Evaluate = Callable[[int, Engineer], float]
 
 
-def train_grpo(model: PreTrainedModel, rendering: Rendering, scenes: ScenarioSampler, profile: Profile, seed: int,
-               folder: Path, device: str = "cpu", listener: Reporter = SILENT,
-               examine: Callable[[int, Engineer], float] | None = None) -> MetricHistory:
-    """Train the model in place, from the SFT policy that it is.
+def train_grpo(model: PreTrainedModel, rendering: Rendering, sampler: ScenarioSampler, profile: Profile, seed: int,
+               folder: Path, device: str = "cpu", reporter: Reporter = SILENT,
+               evaluate: Evaluate | None = None) -> MetricHistory:
+    """Train the model in place, starting from the SFT policy that it holds.
 
     Args:
-        model: With `profile.lora`, wrapped in a fresh adapter.
-        rendering: Of its tokenizer.
-        scenes: What the races are made of.
-        profile: Its `grpo` settings.
-        seed: Of races, draws and order.
-        folder: Of this training. Resumes from the newest checkpoint here, and takes over a training that is over.
-        device: cpu, cuda or cuda:1, of this process; with others, each does its share of every step.
-        listener: Takes progress.
-        examine: Called every `SAVED_EVERY` steps with the step and the engineer as it is; says its score. Of several
-            processes, in the main one.
+        model: The policy; with `profile.lora`, wrapped in a fresh adapter.
+        rendering: Rendering of its tokenizer.
+        sampler: Makes the races.
+        profile: Its `grpo` settings apply.
+        seed: Seed of races, samples and order.
+        folder: Folder of this training. Resumes from the latest checkpoint here, or returns a finished training.
+        device: cpu, cuda or cuda:1 of this process.
+        reporter: Receives progress.
+        evaluate: Called every `SAVED_EVERY` steps, in the main process, with the step and the current engineer;
+            returns its score on the selection races.
+
+    Returns:
+        All metrics by step.
 
     Raises:
-        TrainingFailed: Numbers were not finite, or there was nothing to learn from.
-        WrongCrew: So many processes can't share a step.
+        TrainingFailed: A metric was not finite, or there was nothing to learn from.
+        WorldSizeError: This number of processes can't share a step.
     """
-    import torch
-    from datasets import Dataset
-    from transformers import PrinterCallback, TrainerCallback
-    from trl import GRPOTrainer
-
-    over = restore_finished(model, folder)
-    if over is not None:
-        return over
-    crew, curve = accelerator_on(device), MetricHistory()
-    told = _settings_of_process(profile.grpo, crew.num_processes)
-    practice = RolloutSampler(rendering, scenes, told, seed, profile.max_new_tokens, profile.generation_batch,
-                              slice(crew.process_index, None, crew.num_processes))
-    probes = _Probes(rendering, scenes, seed)
-
-    class Examine(TrainerCallback):
-        """Puts numbers of ours into trl's log, which a run that is gone on with keeps: those of the practice, drift
-        from the SFT policy, and the examination."""
-
-        def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-            means = trainer.accelerator.reduce(torch.tensor(
-                list(practice.numbers.values()), dtype=torch.float64, device=args.device), "mean").tolist()
-            numbers = dict(zip(practice.numbers, means, strict=True))
-            if state.global_step % SAVED_EVERY == 0 and crew.is_main_process:
-                numbers["kl_to_sft"] = probes.drift(model)
-                if examine is not None:
-                    numbers["selection_score"] = examine(state.global_step, Engineer(
-                        model, rendering, profile.max_new_tokens, profile.generation_batch))
-            for name, value in numbers.items():
-                trainer._metrics["train"][name].append(value)
-
-        def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **_: Any) -> None:
-            for limits, sign, where in ((WARN_ABOVE, 1, "above"), (WARN_BELOW, -1, "below")):
-                for name, limit in limits.items():
-                    if logs and logs.get(name) is not None and sign * (logs[name] - limit) > 0:
-                        listener.warn(f"step {state.global_step}: {name} {logs[name]:.3g}, {where} {limit}")
-
-    config = _config(profile, told, seed, folder, device, crew.num_processes)
+    finished = restore_finished(model, folder)
+    if finished is not None:
+        return finished
+    accelerator, history = accelerator_on(device), MetricHistory()
+    settings = _settings_of_process(profile.grpo, accelerator.num_processes)
+    rollouts = RolloutSampler(rendering, sampler, settings, seed, profile.max_new_tokens, profile.generation_batch,
+                              slice(accelerator.process_index, None, accelerator.num_processes))
+    probes = KlProbes(rendering, sampler)
+    config = _config(profile, settings, seed, folder, device, accelerator.num_processes)
     on_one_device(config, device)
-    if crew.is_main_process:
+    if accelerator.is_main_process:
         remove_torn_checkpoints(folder, config.world_size)
-        # Nothing of a checkpoint is loaded yet: here a resumed run, too, holds the SFT policy.
-        probes.remember(model)
-        curve.add(0, {"kl_to_sft": probes.drift(model)})
-    rounds = told.rejection_rounds if last_checkpoint(folder) is None else 0  # a resumed run has had them
-    for number in range(1, rounds + 1):
-        rejection_round(model, rendering, scenes, profile, seed, number, folder / f"rejection-{number}", device,
-                        listener)
+        # No checkpoint is loaded yet, so the model of a resumed run, too, is the SFT policy here.
+        probes.set_reference(model)
+        history.add(0, {"kl_to_sft": probes.kl(model)})
+
+    def measure(step: int) -> dict[str, float]:
+        metrics = {"kl_to_sft": probes.kl(model)}
+        if evaluate is not None:
+            metrics["selection_score"] = evaluate(step, Engineer(model, rendering, profile.max_new_tokens,
+                                                                 profile.generation_batch))
+        return metrics
+
+    step_metrics = StepMetrics(rollouts, measure if accelerator.is_main_process else None, reporter)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", category=FutureWarning)
         warnings.filterwarnings("ignore", message=".*rollout_func.*")
-        trainer = GRPOTrainer(
-            model=model, reward_funcs=[_advantage], args=config, processing_class=rendering.tokenizer,
-            train_dataset=Dataset.from_list([{"prompt": f"step {k}"} for k in range(told.steps)]),
-            rollout_func=practice, callbacks=[MetricsCallback(curve, listener, every=5), Examine()])
-        trainer.remove_callback(PrinterCallback)
+        trainer = _trainer(model, rendering, config, rollouts,
+                           [step_metrics, MetricsCallback(history, reporter, every=5)])
         trainer.train(resume_from_checkpoint=last_checkpoint(folder, config.world_size))
-    dead = curve.of("dead_moments")
-    if dead and np.mean(dead) > MAX_ZERO_STD:
-        raise TrainingFailed(f"in {np.mean(dead):.0%} of the moments all calls were alike, so there was nothing to "
-                             "learn from; raise the temperature or take an earlier SFT checkpoint")
-    if crew.is_main_process:
-        save_finished(model, folder, curve)
-    return curve
+    zero_std = history.values("frac_reward_zero_std")
+    if zero_std and np.mean(zero_std) > MAX_ZERO_STD:
+        raise TrainingFailed(f"at {np.mean(zero_std):.0%} of the states all completions were equal, so there was "
+                             "nothing to learn from; raise the temperature or take an earlier SFT checkpoint")
+    if accelerator.is_main_process:
+        save_finished(model, folder, history)
+    return history
 
 
-def _config(profile: Profile, told: GrpoSettings, seed: int, folder: Path, device: str, processes: int) -> GRPOConfig:
-    """trl's settings. `told` is the share of one process; a step is one group of calls, centred moment by moment."""
+@dataclass
+class StepMetrics(TrainerCallback):
+    """Adds our metrics of each step to the trainer's log, which its checkpoints hold, and warns about bad ones.
+
+    TRL logs a `frac_reward_zero_std` of its own, over the whole batch as one group; ours replaces it.
+
+    Attributes:
+        rollouts: Its metrics are averaged over processes.
+        measure: In the main process, called every `SAVED_EVERY` steps with the step; returns more metrics.
+        reporter: Receives warnings.
+    """
+
+    rollouts: RolloutSampler
+    measure: Callable[[int], dict[str, float]] | None
+    reporter: Reporter
+    _metrics: dict[str, float | None] = field(default_factory=dict)  # of the current step
+
+    def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
+        """Gather the metrics of the step."""
+        import torch
+        from accelerate.utils import reduce
+
+        own = self.rollouts.metrics
+        means = reduce(torch.tensor(list(own.values()), dtype=torch.float64, device=args.device), "mean").tolist()
+        metrics = dict(zip(own, means, strict=True))
+        if state.global_step % SAVED_EVERY == 0 and self.measure is not None:
+            metrics |= self.measure(state.global_step)
+        self._metrics = {name: None if math.isnan(value) else value for name, value in metrics.items()}
+
+    def on_log(self, args: TrainingArguments, state: TrainerState, control: TrainerControl,
+               logs: dict[str, Any] | None = None, **_: Any) -> None:
+        """Add them to the trainer's log."""
+        logs = logs if logs is not None else {}
+        logs.update(self._metrics)
+        state.log_history[-1].update(self._metrics)
+        self._metrics = {}
+        for limits, sign, where in ((WARN_ABOVE, 1, "above"), (WARN_BELOW, -1, "below")):
+            for name, limit in limits.items():
+                if logs.get(name) is not None and sign * (logs[name] - limit) > 0:
+                    self.reporter.warn(f"step {state.global_step}: {name} {logs[name]:.3g}, {where} {limit}")
+
+
+def advantage(completions: Sequence[Any], advantage: Sequence[float], **_: Any) -> list[float | None]:
+    """TRL's reward function: the advantages that `RolloutSampler` computed, since TRL knows only one group a step."""
+    return list(advantage)
+
+
+def _trainer(model: PreTrainedModel, rendering: Rendering, config: GRPOConfig, rollouts: RolloutSampler,
+             callbacks: list[TrainerCallback]) -> Any:
+    from datasets import Dataset
+    from transformers import PrinterCallback
+    from trl import GRPOTrainer  # type: ignore[attr-defined]  # trl exports its trainers lazily
+
+    steps = Dataset.from_list([{"prompt": f"step {k}"} for k in range(config.max_steps)])
+    trainer = GRPOTrainer(model=model, reward_funcs=[advantage], args=config, processing_class=rendering.tokenizer,
+                          train_dataset=steps, rollout_func=rollouts, callbacks=callbacks)
+    trainer.remove_callback(PrinterCallback)
+    return trainer
+
+
+def _config(profile: Profile, settings: GrpoSettings, seed: int, folder: Path, device: str,
+            processes: int) -> GRPOConfig:
+    """TRL's settings. `settings` are those of one process; to TRL a step is one group, centred state by state."""
     from trl import GRPOConfig
 
-    here = told.states * told.samples
+    completions = settings.states * settings.num_generations
     return GRPOConfig(
-        output_dir=str(folder), max_steps=told.steps, num_generations=here * processes,
-        learning_rate=told.lr, per_device_train_batch_size=min(told.batch, here),
-        gradient_accumulation_steps=max(here // told.batch, 1), lr_scheduler_type="constant_with_warmup",
-        warmup_steps=5, temperature=told.temperature, beta=told.beta, loss_type="dr_grpo", scale_rewards="none",
-        entropy_coef=told.entropy, max_completion_length=profile.max_new_tokens, max_grad_norm=1.0, adam_beta2=0.98,
+        output_dir=str(folder), max_steps=settings.steps, num_generations=completions * processes,
+        learning_rate=settings.learning_rate, per_device_train_batch_size=min(settings.batch_size, completions),
+        gradient_accumulation_steps=max(completions // settings.batch_size, 1),
+        lr_scheduler_type="constant_with_warmup", warmup_steps=5, temperature=settings.temperature,
+        beta=settings.beta, loss_type="dr_grpo", scale_rewards="none", entropy_coef=settings.entropy_coef,
+        max_completion_length=profile.max_new_tokens, max_grad_norm=1.0, adam_beta2=0.98,
         use_cpu=device == "cpu", bf16=profile.bf16, seed=seed, data_seed=seed, logging_steps=1,
         save_strategy="steps", save_steps=SAVED_EVERY, save_total_limit=KEPT_CHECKPOINTS,
         report_to="none", disable_tqdm=True,
@@ -148,58 +189,10 @@ def _config(profile: Profile, told: GrpoSettings, seed: int, folder: Path, devic
         **activation_checkpointing(device != "cpu"))
 
 
-def _settings_of_process(told: GrpoSettings, processes: int) -> GrpoSettings:
-    """What each of the processes does in a step."""
-    if told.rejection_rounds and processes > 1:
-        raise WorldSizeError(f"rejection rounds need a single process, got {processes}; set rejection_rounds to 0 "
-                             "or start one process")
-    if told.states % processes or told.races < processes:
+def _settings_of_process(settings: GrpoSettings, processes: int) -> GrpoSettings:
+    """The settings of each of `processes` processes that share a step."""
+    if settings.states % processes or settings.races < processes:
         raise WorldSizeError(
-            f"{told.states} states and {told.races} races a step can't be shared by {processes} processes; set states "
-            f"to a multiple of {processes} and races to {processes} or more, or start fewer")
-    return replace(told, states=told.states // processes)
-
-
-def _advantage(completions: Sequence[Any], gain: Sequence[float], **_: Any) -> list[float]:
-    """trl's reward function: what `RolloutSampler` found."""
-    return list(gain)
-
-
-class _Probes:
-    """Prompts on which the policy is compared with what it was before."""
-
-    COUNT = 48
-
-    def __init__(self, rendering: Rendering, scenes: ScenarioSampler, seed: int) -> None:
-        self._rendering, self._scenes, self._seed = rendering, scenes, seed
-
-    def remember(self, model: PreTrainedModel) -> None:
-        """What is compared with: the policy as it is, without its adapter if it has one."""
-        from contextlib import nullcontext
-
-        keys = race_keys("train", -(-self.COUNT // len(TRAINED_FAMILIES)), start=FIRST_RACE - 1_000)[:self.COUNT]
-        engineer = Engineer(model, self._rendering, 40)
-        moments = decision_states([self._scenes.scenario(*key) for key in keys], engineer.commands)
-        self._prompts = [race[len(race) // 2].seen.text for race in moments]
-        with model.disable_adapter() if hasattr(model, "disable_adapter") else nullcontext():
-            self._before = self._log_probabilities(model)
-
-    def drift(self, model: PreTrainedModel) -> float:
-        """Mean KL of the first token of a call to that of the policy that is remembered [nats]."""
-        import torch
-
-        now = self._log_probabilities(model)
-        return float((now.exp() * (now - self._before)).sum(dim=1).mean().clamp(min=0.0)) if torch.isfinite(
-            now).all() else float("nan")
-
-    def _log_probabilities(self, model: PreTrainedModel) -> Any:
-        import torch
-
-        training, rows = model.training, []
-        model.eval()
-        with torch.inference_mode():
-            for text in self._prompts:
-                ids = torch.tensor([self._rendering.prompt_ids(text)], device=model.device)
-                rows.append(model(input_ids=ids).logits[0, -1].float().log_softmax(dim=0).cpu())
-        model.train(training)
-        return torch.stack(rows)
+            f"{settings.states} states and {settings.races} races a step can't be shared by {processes} processes; "
+            f"set states to a multiple of {processes} and races to {processes} or more, or start fewer")
+    return replace(settings, states=settings.states // processes)

@@ -1,13 +1,15 @@
-"""What a step of practice learns from: moments of races, calls tried at them, and what became of each.
+"""GRPO rollouts: states of races, completions sampled at each, and the reward and advantage of every completion.
+
+Where to change what: `RolloutSampler.rewards` is the reward, `RolloutSampler.advantages` the advantage.
 
 Notable choices:
-- A step plays some races with the policy as it is and draws calls at some moments of them. Moments at which all draws
-  are alike teach nothing and are passed over; how many there were is logged.
-- A call that was drawn more than once is raced and learnt from once, with the weight of its draws: the same gradient at
-  a third of the cost, so a step has room for more moments.
-- The gain of a call is its final score less the mean of its moment's draws. It is the environment's score: no judge, no
-  second model.
-- Which races a step plays follows from (seed, step) alone, so a run that was killed goes on as if it had not been.
+- A step drives some races with the current policy and samples completions at some of their states. States at which all
+  samples are equal teach nothing and are passed over; their share is logged as `frac_reward_zero_std`.
+- A completion that was sampled several times is raced and learnt from once, weighted by its count: the same gradient at
+  a third of the cost, so a step has room for more states.
+- The reward of a completion is the final score of its race, the advantage is the reward less the mean over the state's
+  samples. There is no reward model and no value model.
+- The races of a step follow from (seed, step) alone, so a resumed run repeats what a killed one would have done.
 """
 from __future__ import annotations
 
@@ -19,172 +21,166 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from f1_pipelines.engineer.data.demonstrations import TRAINED_FAMILIES, race_keys
 from f1_pipelines.engineer.inference.engineer import Engineer
 from f1_pipelines.engineer.profiles import GrpoSettings
 from f1_pipelines.engineer.scenario_sampler import ScenarioSampler
+from f1_pipelines.engineer.seed_ranges import grpo_races
 from f1_pipelines.engineer.training.counterfactual_returns import DecisionState, counterfactual_returns, decision_states
-from f1_pipelines.engineer.training.self_play import with_self_play
-from f1_pipelines.sim.engine.parameters import COMPOUNDS
 from f1_pipelines.sim.environment.commands import BadCommand, parse
-from f1_pipelines.sim.scenarios import Scenario
 from f1_pipelines.sim.scenarios.rng import digest
 
 if TYPE_CHECKING:
     from f1_pipelines.engineer.prompting.rendering import Rendering
 
-FIRST_RACE = 20_000  # of the train split's count: races that the SFT turns did not come from
-POOL = 4_000  # races to practise on, of all families
-EASIEST = "dry_strategy_sprint"  # no rain, no closed track, no rival
-DRY = ("soft", "medium", "hard")
-
 
 @dataclass(frozen=True)
 class SampledGroup:
-    """Calls at one moment.
+    """The distinct completions sampled at one state.
 
     Attributes:
-        moment: Where.
-        ids: Token ids of each call, all different.
-        calls: What they say.
-        draws: (calls,) how often each was drawn.
+        state: The race before the lap.
+        token_ids: Token ids of each completion.
+        completions: Text of each completion.
+        counts: (completions,) how often each was sampled.
     """
 
-    moment: DecisionState
-    ids: list[list[int]]
-    calls: list[str]
-    draws: np.ndarray
+    state: DecisionState
+    token_ids: list[list[int]]
+    completions: list[str]
+    counts: np.ndarray
 
 
 class RolloutSampler:
-    """Plays the races of each step and hands the calls to trl."""
+    """Drives the races of each step and hands completions with their advantages to TRL."""
 
-    def __init__(self, rendering: Rendering, scenes: ScenarioSampler, told: GrpoSettings, seed: int, longest: int,
-                 batch: int, share: slice = slice(None)) -> None:
+    def __init__(self, rendering: Rendering, sampler: ScenarioSampler, settings: GrpoSettings, seed: int,
+                 max_new_tokens: int, batch: int, process_slice: slice = slice(None)) -> None:
         """
         Args:
-            rendering: Of the policy's tokenizer.
-            scenes: What the races are made of.
-            told: Settings; their `states` are those of this process.
-            seed: Of races and moments.
-            longest: Tokens of a call.
+            rendering: Rendering of the policy's tokenizer.
+            sampler: Makes the races.
+            settings: GRPO settings; `states` is the number for this process.
+            seed: Seed of races and states.
+            max_new_tokens: Longer completions are cut.
             batch: Prompts generated for at a time.
-            share: Which of a step's races are played here; of several processes each has its own.
+            process_slice: Which of a step's races this process drives.
         """
-        self._rendering, self._scenes, self._told, self._seed, self._share = rendering, scenes, told, seed, share
-        self._longest, self._batch = longest, batch
-        self._pool = race_keys("train", POOL // len(TRAINED_FAMILIES), start=FIRST_RACE)
-        self.numbers: dict[str, float] = {}  # of the last step, by name
+        self._rendering, self._sampler, self._settings, self._seed = rendering, sampler, settings, seed
+        self._max_new_tokens, self._batch, self._process_slice = max_new_tokens, batch, process_slice
+        self._pool = grpo_races()
+        self.metrics: dict[str, float] = {}  # of the last step
 
     def __call__(self, prompts: Sequence[str], trainer: Any) -> dict[str, Any]:
-        """trl's `rollout_func`: as many calls as there are prompts, `states` x `samples`.
+        """TRL's `rollout_func`: `states` x `num_generations` completions with their advantages.
 
-        Moments come in the order they were picked until the next one's calls don't fit; the rest repeats the last call
-        with a gain of 0.
+        Groups are taken in the order they were sampled until the next one does not fit. The rest of the batch repeats
+        the last completion with an advantage of 0.
         """
         started = time.process_time()
-        engineer = Engineer(trainer.accelerator.unwrap_model(trainer.model), self._rendering, self._longest,
+        settings = self._settings
+        engineer = Engineer(trainer.accelerator.unwrap_model(trainer.model), self._rendering, self._max_new_tokens,
                             self._batch)
-        tried, dead = self.tried(engineer, trainer.state.global_step, self._told.states * self._told.looks)
-        kept, room = [], self._told.states * self._told.samples
-        for one in tried:
-            if len(one.calls) > room:
-                break
-            kept.append(one)
-            room -= len(one.calls)
-        ends, simulated = self.raced(engineer, kept)
-        gains = [self.gains(one, few) for one, few in zip(kept, ends, strict=True)]
-        scores = [np.array([end["score"] for end in few]) for few in ends]
-        flat = [(call, ids) for one in kept for call, ids in zip(one.calls, one.ids, strict=True)]
-        draws = np.concatenate([one.draws for one in kept])
-        self.numbers = {
-            "score": float(np.mean([one.draws @ few / one.draws.sum() for one, few in zip(kept, scores, strict=True)])),
-            "dead_moments": dead, "moments": len(kept),
-            "spread": float(np.mean([np.ptp(few) for few in scores])),
-            "parse_failures": float(np.average([not _parses(call) for call, _ in flat], weights=draws)),
-            "clipped": float(np.average([len(ids) >= self._longest for _, ids in flat], weights=draws)),
-            "rollout_s": time.process_time() - started, "simulator_s": simulated,
-        }
-        prompt_ids = [self._rendering.prompt_ids(one.moment.seen.text) for one in kept for _ in one.calls]
-        completion_ids = [ids for _, ids in flat]
-        gain = np.concatenate([one.draws * few for one, few in zip(kept, gains, strict=True)]).tolist()
+        sampled, zero_std = self.sample_groups(engineer, trainer.state.global_step,
+                                               settings.states * settings.oversampling)
+        groups, room = _fitting(sampled, settings.states * settings.num_generations)
+        outcomes, simulator_s = self.outcomes(engineer, groups)
+        rewards = [self.rewards(group, infos) for group, infos in zip(groups, outcomes, strict=True)]
+        weighted = np.concatenate([group.counts * self.advantages(group, own)
+                                   for group, own in zip(groups, rewards, strict=True)]).tolist()
+        self.metrics = {**self._metrics_of(groups, outcomes), "frac_reward_zero_std": zero_std,
+                        "rollout_s": time.process_time() - started, "simulator_s": simulator_s}
+        prompt_ids = [self._rendering.prompt_ids(group.state.observation.text)
+                      for group in groups for _ in group.completions]
+        completion_ids = [ids for group in groups for ids in group.token_ids]
         return {"prompt_ids": prompt_ids + [prompt_ids[-1]] * room, "logprobs": None,
-                "completion_ids": completion_ids + [completion_ids[-1]] * room, "gain": gain + [0.0] * room}
+                "completion_ids": completion_ids + [completion_ids[-1]] * room, "advantage": weighted + [0.0] * room}
 
-    def tried(self, engineer: Engineer, step: int, count: int | None = None) -> tuple[list[SampledGroup], float]:
-        """Calls drawn at moments of the step's races.
+    def sample_groups(self, engineer: Engineer, step: int, count: int) -> tuple[list[SampledGroup], float]:
+        """Sample completions at states of the step's races.
 
         Args:
             engineer: The policy.
-            step: Of the practice.
-            count: Moments looked at; None for every lap.
+            step: Step of the training.
+            count: Number of states.
 
         Returns:
-            The moments at which calls differ, and the share of those looked at where they do not. If they differ
-            nowhere, the first moment.
+            The groups with more than one distinct completion, or the first group if there are none; and the share of
+            states with only one.
         """
-        told, rng = self._told, np.random.default_rng(digest("practice", self._seed, step))
-        pool = [key for key in self._pool if key[0] == EASIEST] if step < told.easy_steps else self._pool
-        keys = [pool[k] for k in rng.choice(len(pool), told.races, replace=False)][self._share]
-        scenarios = [self._scenes.scenario(*key) for key in keys]
-        if told.copies:
-            scenarios = with_self_play(scenarios, lambda texts: engineer.commands(texts, told.copies))
-        laps = [moment for race in decision_states(scenarios, engineer.commands) for moment in race]
-        chosen = [laps[k] for k in rng.permutation(len(laps))[:count]]
-        drawn = engineer.draws([moment.seen.text for moment in chosen], told.samples, told.temperature)
-        found = [self._distinct(moment, few) for moment, few in zip(chosen, drawn, strict=True)]
-        differ = [one for one in found if len(one.calls) > 1]
-        return differ or found[:1], 1.0 - len(differ) / len(found)
+        settings, rng = self._settings, np.random.default_rng(digest("practice", self._seed, step))
+        keys = [self._pool[k] for k in rng.choice(len(self._pool), settings.races, replace=False)][self._process_slice]
+        scenarios = [self._sampler.scenario(*key) for key in keys]
+        states = [state for race in decision_states(scenarios, engineer.commands) for state in race]
+        chosen = [states[k] for k in rng.permutation(len(states))[:count]]
+        samples = engineer.sample_ids([state.observation.text for state in chosen], settings.num_generations,
+                                      settings.temperature)
+        groups = [self._group(state, ids) for state, ids in zip(chosen, samples, strict=True)]
+        differing = [group for group in groups if len(group.completions) > 1]
+        return differing or groups[:1], 1.0 - len(differing) / len(groups)
 
-    def raced(self, engineer: Engineer, tried: Sequence[SampledGroup]) -> tuple[list[list[dict[str, Any]]], float]:
-        """How the race ends after each call, the policy going on, and the seconds of it that were not the policy's."""
-        timed, started = _Timed(engineer), time.process_time()
-        ends = counterfactual_returns([one.moment for one in tried], [one.calls for one in tried], timed)
-        return ends, time.process_time() - started - timed.seconds
+    def outcomes(self, engineer: Engineer, groups: Sequence[SampledGroup]) -> tuple[list[list[dict[str, Any]]], float]:
+        """How the race ends (`info`) after each completion if the policy goes on, and the simulator's seconds."""
+        policy, started = _TimedPolicy(engineer), time.process_time()
+        infos = counterfactual_returns([group.state for group in groups], [group.completions for group in groups],
+                                       policy)
+        return infos, time.process_time() - started - policy.seconds
 
-    def gains(self, one: SampledGroup, ends: Sequence[Mapping[str, Any]]) -> np.ndarray:
-        """(calls,) score of each call, shaping included, less the mean of the moment's draws."""
-        rewards = np.array([end["score"] for end in ends]) + self.shaping(one, ends)
-        return rewards - one.draws @ rewards / one.draws.sum()
+    def rewards(self, group: SampledGroup, outcomes: Sequence[Mapping[str, Any]]) -> np.ndarray:
+        """(completions,) reward of each completion: the score of its race, in [0, 1]."""
+        return np.array([info["score"] for info in outcomes])
 
-    def shaping(self, one: SampledGroup, ends: Sequence[Mapping[str, Any]]) -> np.ndarray:
-        """(calls,) what is added to the scores."""
-        added = np.zeros(len(one.calls))
-        if self._told.two_compounds:
-            scenario = one.moment.environment.scenario
-            added += self._told.two_compounds * np.array([_used_two(scenario, end) for end in ends])
-        if self._told.agreement:
-            best = str(one.moment.expert_call())
-            added += self._told.agreement * np.array([call == best for call in one.calls])
-        return added
+    def advantages(self, group: SampledGroup, rewards: np.ndarray) -> np.ndarray:
+        """(completions,) reward of each completion less the mean over the state's samples."""
+        advantages: np.ndarray = rewards - group.counts @ rewards / group.counts.sum()
+        return advantages
 
-    def _distinct(self, moment: DecisionState, drawn: Sequence[Sequence[int]]) -> SampledGroup:
-        draws = sorted(Counter(map(tuple, drawn)).items())
-        return SampledGroup(moment, [list(ids) for ids, _ in draws], [self._rendering.command(ids) for ids, _ in draws],
-                            np.array([often for _, often in draws]))
+    def _metrics_of(self, groups: Sequence[SampledGroup],
+                    outcomes: Sequence[Sequence[Mapping[str, Any]]]) -> dict[str, float]:
+        scores = [np.array([info["score"] for info in infos]) for infos in outcomes]
+        counts = np.concatenate([group.counts for group in groups])
+        unparsed = [not _parses(text) for group in groups for text in group.completions]
+        cut = [len(ids) >= self._max_new_tokens for group in groups for ids in group.token_ids]
+        return {
+            "score": float(np.mean([group.counts @ own / group.counts.sum()
+                                    for group, own in zip(groups, scores, strict=True)])),
+            "states": len(groups), "reward_range": float(np.mean([np.ptp(own) for own in scores])),
+            "parse_failures": float(np.average(unparsed, weights=counts)),
+            "clipped": float(np.average(cut, weights=counts))}
+
+    def _group(self, state: DecisionState, samples: Sequence[Sequence[int]]) -> SampledGroup:
+        counted = sorted(Counter(map(tuple, samples)).items())
+        return SampledGroup(state, [list(ids) for ids, _ in counted],
+                            [self._rendering.command(ids) for ids, _ in counted],
+                            np.array([count for _, count in counted]))
 
 
-def _used_two(scenario: Scenario, end: Mapping[str, Any]) -> bool:
-    used = {int(scenario.compound[0]), *(compound for _, compound in end["stops"])}
-    return scenario.rule and sum(COMPOUNDS[compound] in DRY for compound in used) >= 2
+def _fitting(groups: Sequence[SampledGroup], room: int) -> tuple[list[SampledGroup], int]:
+    """The first groups with at most `room` completions together, and the room that is left."""
+    fitting = []
+    for group in groups:
+        if len(group.completions) > room:
+            break
+        fitting.append(group)
+        room -= len(group.completions)
+    return fitting, room
 
 
-def _parses(call: str) -> bool:
+def _parses(text: str) -> bool:
     try:
-        parse(call)
+        parse(text)
     except BadCommand:
         return False
     return True
 
 
-class _Timed:
-    """An engineer as a caller, and the time it took."""
+class _TimedPolicy:
+    """An engineer as a batch policy, with the CPU seconds that it took."""
 
     def __init__(self, engineer: Engineer) -> None:
         self._engineer, self.seconds = engineer, 0.0
 
     def __call__(self, observations: Sequence[str]) -> list[str]:
         started = time.process_time()
-        calls = self._engineer.commands(observations)
+        outputs = self._engineer.commands(observations)
         self.seconds += time.process_time() - started
-        return calls
+        return outputs

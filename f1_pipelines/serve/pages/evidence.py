@@ -16,8 +16,8 @@ from f1_pipelines.settings import settings
 
 PICTURES = "/pictures"  # below the root of the pages
 MOST_ROWS = 400  # on the page; the file has all rows and columns
-DRAWN = ("loss", "selection_score", "score", "entropy", "kl_to_sft", "dead_moments", "parse_failures", "spread",
-         "mean_token_accuracy", "tokens_per_s")  # curves worth a look, in order; the file has all
+DRAWN = ("loss", "selection_score", "score", "entropy", "kl_to_sft", "frac_reward_zero_std", "parse_failures",
+         "reward_range", "mean_token_accuracy", "tokens_per_s")  # curves worth a look, in order; the file has all
 _ENGINEERS = "sft_dataset,sft_engineer,grpo_engineer"
 
 

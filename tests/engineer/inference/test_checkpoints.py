@@ -25,8 +25,8 @@ from tests.engineer.conftest import TOY
 
 
 @pytest.fixture
-def folder(pupil_folder, tmp_path):
-    return shutil.copytree(pupil_folder, tmp_path / pupil_folder.name)
+def folder(student_folder, tmp_path):
+    return shutil.copytree(student_folder, tmp_path / student_folder.name)
 
 
 def test_what_was_stored_answers_as_before(folder, toy_tokenizer, examples):
@@ -137,7 +137,7 @@ def test_an_adapter_that_merges_into_something_else_is_not_published(folder, tmp
     wrapped = with_adapter(model, profile, 0)
     other = fresh_model(rendering.tokenizer, TOY, 5)
     monkeypatch.setattr(wrapped, "merge_and_unload", lambda: other)
-    with pytest.raises(ParityError, match="answers changed when the adapter was merged"):
+    with pytest.raises(ParityError, match="outputs changed when the adapter was merged"):
         merge_adapter(wrapped, profile, rendering, [e.prompt for e in examples])
 
 

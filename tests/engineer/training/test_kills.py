@@ -25,13 +25,13 @@ pytestmark = [pytest.mark.xdist_group("kills"), pytest.mark.timeout(300)]
 # Each attempt goes on from what the one before left.
 MOMENTS = {
     "sft": ["logged steps-5", "weights", "driven", "logged steps-1-10", "stored"],
-    "grpo": ["examined 1", "torn 2", "stored"],
+    "grpo": ["evaluated 1", "torn 2", "stored"],
 }
 SETTINGS = {"sft": toy_kills.SFT, "grpo": toy_kills.GRPO}
 
 
 @pytest.fixture(scope="module")
-def ended(tmp_path_factory, examples, pupil_folder) -> dict[str, tuple[Job, TrainingResult, TrainingResult]]:
+def ended(tmp_path_factory, examples, student_folder) -> dict[str, tuple[Job, TrainingResult, TrainingResult]]:
     """By stage: the job, what came of it when it was left alone, and when it was killed."""
     folder = tmp_path_factory.mktemp("kills")
     inputs = {"turns.jsonl": "\n".join(json.dumps(asdict(example)) for example in examples),
@@ -39,7 +39,7 @@ def ended(tmp_path_factory, examples, pupil_folder) -> dict[str, tuple[Job, Trai
 
     def begin(stage: str, name: str) -> tuple[Job, str]:
         work = folder / f"{stage}-{name}"
-        job = Job(stage, "tiny", SETTINGS[stage], str(work / "turns.jsonl"), str(pupil_folder),
+        job = Job(stage, "tiny", SETTINGS[stage], str(work / "turns.jsonl"), str(student_folder),
                   str(work / "scenes.json"), 3, str(work), str(folder / f"{name}-engineers"))
         return job, str(job.begin(inputs))
 
