@@ -15,7 +15,7 @@ import ctypes
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
     import torch
@@ -37,7 +37,7 @@ def place_model(model: PreTrainedModel, device: str) -> PreTrainedModel:
         AttentionMaskInterface.register(ATTENTION, eager_mask)
         model.set_attn_implementation(ATTENTION)
         _keep_freed_memory()
-    model.to(torch.device(device))
+    cast("torch.nn.Module", model).to(torch.device(device))  # transformers wraps `to` with the wrong type
     return model
 
 

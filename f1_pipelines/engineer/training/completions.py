@@ -18,7 +18,7 @@ from trl import SFTTrainer  # type: ignore[attr-defined]  # trl exports its trai
 from f1_pipelines.engineer.prompting.rendering import IGNORED, TokenizedExample
 
 
-class CompletionTrainer(SFTTrainer):  # type: ignore[misc]  # for mypy SFTTrainer is Any, see the import
+class CompletionTrainer(SFTTrainer):
     """SFTTrainer for batches of `left_padded`."""
 
     def __init__(self, *args: Any, **options: Any) -> None:

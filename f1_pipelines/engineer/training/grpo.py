@@ -143,7 +143,7 @@ class StepMetrics(TrainerCallback):
         """Add them to the trainer's log."""
         logs = logs if logs is not None else {}
         logs.update(self._metrics)
-        state.log_history[-1].update(self._metrics)
+        state.log_history[-1] |= self._metrics  # type: ignore[arg-type]  # the trainer itself logs None for NaN
         self._metrics = {}
         for limits, sign, where in ((WARN_ABOVE, 1, "above"), (WARN_BELOW, -1, "below")):
             for name, limit in limits.items():
@@ -172,7 +172,7 @@ def _trainer(model: PreTrainedModel, rendering: Rendering, config: GRPOConfig, r
 def _config(profile: Profile, settings: GrpoSettings, seed: int, folder: Path, device: str,
             processes: int) -> GRPOConfig:
     """TRL's settings. `settings` are those of one process; to TRL a step is one group, centred state by state."""
-    from trl import GRPOConfig
+    from trl import GRPOConfig  # type: ignore[attr-defined]  # trl exports its trainers lazily
 
     completions = settings.states * settings.num_generations
     return GRPOConfig(

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from f1_pipelines.engineer.inference.engineer import Engineer
 from f1_pipelines.engineer.scenario_sampler import ScenarioSampler
@@ -30,7 +30,7 @@ class KlProbes:
         scenarios = [self._sampler.scenario(*key) for key in kl_probe_races(self.COUNT)]
         self._prompts = [race[len(race) // 2].observation.text
                          for race in decision_states(scenarios, engineer.commands)]
-        with model.disable_adapter() if hasattr(model, "disable_adapter") else nullcontext():
+        with cast(Any, model).disable_adapter() if hasattr(model, "disable_adapter") else nullcontext():
             self._reference = self._log_probabilities(model)
 
     def kl(self, model: PreTrainedModel) -> float:

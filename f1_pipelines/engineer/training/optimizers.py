@@ -59,7 +59,8 @@ class MuonAndAdamW(torch.optim.Optimizer):
 
 def split_weights(model: PreTrainedModel) -> tuple[list[nn.Parameter], list[nn.Parameter]]:
     """The trainable matrices for Muon, and all other trainable weights."""
-    embeddings = {id(layer.weight) for layer in (model.get_input_embeddings(), model.get_output_embeddings())}
+    layers = model.get_input_embeddings(), model.get_output_embeddings()  # type: ignore[no-untyped-call]
+    embeddings = {id(layer.weight) for layer in layers}
     trained = [weights for weights in model.parameters() if weights.requires_grad]
     matrices = [weights for weights in trained if weights.ndim == 2 and id(weights) not in embeddings]
     for_muon = set(map(id, matrices))

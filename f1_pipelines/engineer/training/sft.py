@@ -102,7 +102,7 @@ def activation_checkpointing(on: bool) -> dict[str, Any]:
     """The option that trades time for memory, under the name that the installed transformers has."""
     from dataclasses import fields
 
-    from trl import SFTConfig
+    from trl import SFTConfig  # type: ignore[attr-defined]  # trl exports its trainers lazily
 
     names = {field.name for field in fields(SFTConfig)}
     return {"activation_checkpointing" if "activation_checkpointing" in names else "gradient_checkpointing": on}
@@ -110,7 +110,7 @@ def activation_checkpointing(on: bool) -> dict[str, Any]:
 
 def _config(profile: Profile, seed: int, folder: Path, device: str) -> SFTConfig:
     """TRL's settings."""
-    from trl import SFTConfig
+    from trl import SFTConfig  # type: ignore[attr-defined]  # trl exports its trainers lazily
 
     settings = profile.sft
     return SFTConfig(

@@ -40,7 +40,7 @@ def train_tokenizer(texts: Iterable[str], architecture: Architecture) -> PreTrai
         vocab_size=architecture.vocabulary - len(_LITERAL), special_tokens=[PAD, START, END], show_progress=False,
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet()))
     bpe.add_tokens([AddedToken(text, special=False, normalized=False) for text in _LITERAL])
-    return PreTrainedTokenizerFast(
+    return PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]  # transformers has no types here
         tokenizer_object=bpe, eos_token=END, pad_token=PAD, padding_side="left", clean_up_tokenization_spaces=False,
         chat_template=(files("trl") / "chat_templates" / "qwen3.jinja").read_text())
 

@@ -63,7 +63,8 @@ def test_a_driving_command_that_hardly_gains_becomes_stay_out(turns):
 
 
 def test_rows_fit_the_table(turns):
-    rows = turn_rows(turns).assign(near_tie=False, collected_by="expert", env_version=1, prompt_version=1, scenes_version="x")
+    versions = {"env_version": 1, "prompt_version": 1, "scenes_version": "x"}
+    rows = turn_rows(turns).assign(near_tie=False, collected_by="expert", **versions)
     fitted = SFT_TURNS.conform(rows)
     assert json.loads(fitted["values_s"].iloc[0])
     assert len(fitted) == len(turns)
