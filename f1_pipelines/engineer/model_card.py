@@ -45,7 +45,8 @@ def _head(engineer: Mapping[str, Any]) -> str:
     return (f"# Race engineer `{engineer['checkpoint']}`\n\n"
             f"A causal language model that calls a simulated race lap by lap: it reads the text of an observation and "
             f"answers with one command, without thinking. Profile `{engineer['profile']}`, "
-            f"{STAGES[engineer['stage']]}; {int(engineer['n_parameters']):,} parameters.{size} Starts from {_origin(engineer, profile)}.")
+            f"{STAGES[engineer['stage']]}; {int(engineer['n_parameters']):,} parameters.{size} "
+            f"Starts from {_origin(engineer, profile)}.")
 
 
 def _origin(engineer: Mapping[str, Any], profile: Profile | None) -> str:

@@ -33,14 +33,14 @@ class Verdict:
     evaluated: bool = True
 
 
-def acceptance_verdict(engineer: Mapping[str, Any], episodes: pd.DataFrame, curve: pd.DataFrame,
+def acceptance_verdict(engineer: Mapping[str, Any], episodes: pd.DataFrame, history: pd.DataFrame,
                        folder: Path) -> Verdict:
     """Test an engineer by its own races.
 
     Args:
         engineer: Row of `strategy.engineers`.
         episodes: Rows of `strategy.episodes` of variant plain: its own, and its parent's on the same races.
-        curve: Rows of `strategy.training_curve` of its training.
+        history: Rows of `strategy.training_curve` of its training.
         folder: Folder of engineer checkpoints.
     """
     stage, checkpoint = str(engineer["stage"]), str(engineer["checkpoint"])
@@ -69,7 +69,7 @@ def acceptance_verdict(engineer: Mapping[str, Any], episodes: pd.DataFrame, curv
         return Verdict(False, f"{unparsed:.1%} of its outputs are no commands (at most {MAX_PARSE_FAILURES:.1%})")
     if worse := _worse_than(own, episodes[episodes["checkpoint"] == engineer["parent"]]):
         return Verdict(False, worse)
-    if not _better_by_selection(curve):
+    if not _better_by_selection(history):
         return Verdict(False, "no GRPO step beat the SFT engineer on the validation races")
     return Verdict(True, summary)
 
@@ -85,9 +85,9 @@ def _worse_than(own: pd.DataFrame, parent: pd.DataFrame) -> str | None:
     return None
 
 
-def _better_by_selection(curve: pd.DataFrame) -> bool:
+def _better_by_selection(history: pd.DataFrame) -> bool:
     """Whether a GRPO step beat the SFT engineer on the selection races; True without a selection."""
-    selected = curve[curve["metric"] == "selection_score"]
+    selected = history[history["metric"] == "selection_score"]
     if selected.empty:
         return True
     before, after = (selected.loc[selected["step"].eq(0) == first, "value"].max() for first in (True, False))
