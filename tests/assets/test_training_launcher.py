@@ -32,7 +32,7 @@ def trained(resources, tmp_path):
     turns = turn_rows(turn for race in expert_demonstrations(ScenarioSampler(), keys) for turn in race)
     with resources["warehouse"].write("turns") as connection:
         replace_slices(connection, SFT_TURNS, turns.assign(
-            driver="expert", near_tie=False, env_version=2, prompt_version=2, scenes_version="x"))
+            collected_by="expert", near_tie=False, env_version=2, prompt_version=2, scenes_version="x"))
     engineers = Engineers(path=str(tmp_path / "engineers"), pictures=str(tmp_path / "pictures"))
 
     def run(launcher: str, processes: int = 0, practice: dict | None = None, seed: int = 0,
@@ -114,7 +114,7 @@ def test_two_processes_train_as_one_does_and_leave_one_checkpoint_of_each_stage(
         "steps": 2, "races": 2, "states": 4, "samples": 4, "batch": 4})
     [shown] = result.asset_materializations_for_node("grpo_engineer")  # its checks find that a toy learns nothing
     assert shown.metadata["processes"].value == 2
-    assert log.count("round 1: the pupil") == log.count("step 2: 0.") == 1, "one process drives and tells"
+    assert log.count("round 1: the student") == log.count("step 2: 0.") == 1, "one process drives and tells"
     with resources["warehouse"].read() as connection:
         rows, losses = lineage(connection, "tiny"), _losses(connection)
         scores = connection.execute("SELECT step, value FROM strategy.training_curve WHERE stage = 'grpo' AND "
