@@ -28,8 +28,8 @@ from f1_pipelines.engineer.rollout import batched_rollout
 from f1_pipelines.engineer.scenario_sampler import ScenarioSampler
 from f1_pipelines.engineer.seed_ranges import RaceKey, demonstration_races, held_out_races
 from f1_pipelines.engineer.training.job import Job, TrainingResult, run
-from f1_pipelines.engineer.workers import map_races
 from f1_pipelines.sim.scoring.reference import reference_of
+from f1_pipelines.sim.workers import map_races
 
 PROCESSES = 2
 READY_S = 75  # time for several processes to load, before they start at once

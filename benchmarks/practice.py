@@ -30,18 +30,18 @@ from f1_pipelines.settings import settings
 from f1_pipelines.warehouse.database import WarehouseFile
 
 
-def practise(sft: Path, scenes: ScenarioSampler, profile: str, seeds: list[int], changes: dict[str, float],
+def practise(sft: Path, sampler: ScenarioSampler, profile: str, seeds: list[int], changes: dict[str, float],
              races: int) -> list[dict[str, object]]:
     """Train with each seed and report each on the same races, and all together."""
     keys = held_out_races(races, skip=SKIP)
-    scenarios = [scenes.scenario(*key) for key in keys]
+    scenarios = [sampler.scenario(*key) for key in keys]
     before = _scores(sft, scenarios)
     rows, differences = [{"policy": "sft", "seed": "", "step": "", "score": before.mean()}], []
     for seed in seeds:
         started = time.monotonic()
         with tempfile.TemporaryDirectory() as folder:
             work = Path(folder)
-            (work / "scenes.json").write_text(scenes.as_json())
+            (work / "scenes.json").write_text(sampler.as_json())
             trained = run(Job("grpo", profile, changes, "", str(sft), str(work / "scenes.json"), seed,
                               str(work / "work"), str(work / "engineers")), Reporter(print, warn=print))
             after = _scores(work / "engineers" / trained.checkpoint, scenarios)
@@ -78,10 +78,10 @@ def main() -> None:
     changes = {name: json.loads(value) for name, value in (one.split("=", 1) for one in given.set)}
     told = settings()
     with WarehouseFile(told.f1_warehouse).read() as connection:
-        scenes = stored_sampler(connection)
+        sampler = stored_sampler(connection)
         [(path,)] = connection.execute("SELECT path FROM strategy.engineers WHERE stage = 'sft' AND promoted "
                                        "AND profile = ?", [told.f1_profile]).fetchall()
-    rows = practise(told.checkpoints_path / "engineers" / path, scenes, told.f1_profile,
+    rows = practise(told.checkpoints_path / "engineers" / path, sampler, told.f1_profile,
                     list(range(given.first, given.first + given.seeds)), changes, given.races)
     print(json.dumps({"settings": changes, "defaults": asdict(_defaults(told.f1_profile))}))
     print(pd.DataFrame(rows).round(3).to_markdown(index=False))

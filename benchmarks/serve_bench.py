@@ -91,10 +91,10 @@ def serve(ready: multiprocessing.Queue) -> None:
     from f1_pipelines.serve.run import config_of, listen
     from f1_pipelines.serve.settings import serve_settings
 
-    limits, listener = serve_settings(), listen("127.0.0.1", 0)
+    limits, reporter = serve_settings(), listen("127.0.0.1", 0)
     server = uvicorn.Server(config_of(create_app(limits), limits))
-    ready.put(listener.getsockname()[1])
-    server.run(sockets=[listener])
+    ready.put(reporter.getsockname()[1])
+    server.run(sockets=[reporter])
 
 
 def measured(name: str, process: psutil.Process, url: str, races: list[Known], clients: int, text: bool) -> None:

@@ -64,8 +64,8 @@ class Settings(BaseSettings):
     @cached_property
     def tracking_uri(self) -> str | None:
         """Where runs are tracked: `mlflow.db` beside the warehouse unless told otherwise. None: nowhere."""
-        told = self.mlflow_tracking_uri or f"sqlite:///{self.f1_warehouse.with_name('mlflow.db')}"
-        return None if told == "off" else told
+        uri = self.mlflow_tracking_uri or f"sqlite:///{self.f1_warehouse.with_name('mlflow.db')}"
+        return None if uri == "off" else uri
 
 
 class BadSetting(ValueError):

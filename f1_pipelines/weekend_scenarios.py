@@ -47,10 +47,10 @@ def read_weekend(connection: duckdb.DuckDBPyConnection, key: str) -> GrandPrix:
     Raises:
         NoGrandPrix: It is not loaded, was cancelled, or has no grid yet.
     """
-    found = _rows(connection, "SELECT * FROM race.calendar WHERE weekend = ?", key)
-    if found.empty:
+    rows = _rows(connection, "SELECT * FROM race.calendar WHERE weekend = ?", key)
+    if rows.empty:
         raise NoGrandPrix(f"{key} is not loaded; {_how_to_load(key)}")
-    event = found.iloc[0]
+    event = rows.iloc[0]
     if event["state"] == "cancelled":
         raise NoGrandPrix(f"{key} was cancelled: there is no grid to race from; take another weekend")
     starters = _starters(connection, key)
@@ -123,13 +123,13 @@ def _driven(connection: duckdb.DuckDBPyConnection, key: str) -> tuple[dict[str, 
     return compounds, RAIN_AFTER_WET if laps["compound"].isin(RAIN_TYRES).mean() >= WET_SHARE else RAIN_AFTER_DRY
 
 
-def _numbers(told: pd.Series) -> list[int]:
+def _numbers(car_numbers: pd.Series) -> list[int]:
     """Car numbers, one each: a number that is missing or taken becomes a free one."""
     taken, numbers = set(), []
-    for value in told:
+    for value in car_numbers:
         number = int(value) if pd.notna(value) and 0 < value <= 99 else 0
         if not number or number in taken:
-            number = next(n for n in LAST_NUMBERS if n not in taken and n not in set(told.dropna()))
+            number = next(n for n in LAST_NUMBERS if n not in taken and n not in set(car_numbers.dropna()))
         taken.add(number)
         numbers.append(number)
     return numbers

@@ -159,26 +159,26 @@ def engineer() -> dict[str, Any]:
     from f1_pipelines.engineer.training.counterfactual_returns import counterfactual_returns, decision_states
     from f1_pipelines.engineer.training.tiny_model import fresh_model, train_tokenizer
 
-    scenes, keys = ScenarioSampler(), race_keys("train", 2)[:3]
-    turns = [turn for race in expert_demonstrations(scenes, keys[:2]) for turn in race]
-    beside = [turn for race in relabel_with_expert(scenes, {keys[2]: ["STAY_OUT", "PIT_NOW hard"]}) for turn in race]
+    sampler, keys = ScenarioSampler(), race_keys("train", 2)[:3]
+    turns = [turn for race in expert_demonstrations(sampler, keys[:2]) for turn in race]
+    beside = [turn for race in relabel_with_expert(sampler, {keys[2]: ["STAY_OUT", "PIT_NOW hard"]}) for turn in race]
     toy = Architecture(hidden=32, layers=1, heads=2, kv_heads=1, head_dim=16, feed_forward=64, vocabulary=512)
     tokenizer = train_tokenizer((f"{turn.prompt}\n{turn.completion}" for turn in turns), toy)
     rendering, model = Rendering(tokenizer, False), fresh_model(tokenizer, toy, 0)
     with torch.no_grad():
         for weights in model.parameters():
             weights.copy_((torch.arange(weights.numel()) * 37 % 41 - 20).reshape(weights.shape) / 64.0)
-    [states] = decision_states([scenes.scenario(*keys[0])], lambda texts: ["STAY_OUT"] * len(texts))
+    [states] = decision_states([sampler.scenario(*keys[0])], lambda texts: ["STAY_OUT"] * len(texts))
     [values] = counterfactual_returns(states[2:3], [["STAY_OUT", "PIT_NOW hard", "SET_MODE push"]],
                          lambda texts: ["STAY_OUT"] * len(texts))
     with TemporaryDirectory() as folder:
         stored = save_engineer(model, rendering, Path(folder), {
             "stage": "sft", "profile": "tiny", "parent": None, "training_seed": 0, "settings": {}, "n_turns": 1,
-            "scenes_version": scenes.version, "n_parameters": 1})
+            "scenes_version": sampler.version, "n_parameters": 1})
         meta = {name: stored.meta[name] for name in ("weights_sha256", "env_version", "prompt_version")}
     return {
-        "keys": [*map(list, race_keys("train", 3)), *map(list, held_out_races(2, 1, 1))], "scenes": scenes.version,
-        "renamed": digest(repr(scenes.scenario(*keys[0], renamed=True).numbers)),
+        "keys": [*map(list, race_keys("train", 3)), *map(list, held_out_races(2, 1, 1))], "scenes": sampler.version,
+        "renamed": digest(repr(sampler.scenario(*keys[0], renamed=True).numbers)),
         "turns": [[turn.lap, turn.completion, digest(turn.prompt), turn.expert_value, list(turn.values_s.values())]
                   for turn in turns],
         "beside": [[turn.lap, turn.completion] for turn in beside],
@@ -207,7 +207,7 @@ def interfaces() -> dict[str, Any]:
         "commands": {name: sorted(option for given in cli.get_command(context, name).params for option in given.opts)
                      for name in cli.list_commands(context)},
         "settings": sorted([*Settings.model_fields, *ServeSettings.model_fields]),
-        "policies": [*POLICIES], "stored_policies": [*STORED]}
+        "policies": [*POLICIES], "stored_policies": sorted(STORED)}
 
 
 SECTIONS: dict[str, Callable[[], dict[str, Any]]] = {

@@ -4,6 +4,7 @@ It answers for the weekends of the run that executes it: their rows stop what co
 warning that names them. So a bad race stops its own run and no other.
 """
 from dataclasses import dataclass
+from typing import Any
 
 import dagster as dg
 import duckdb
@@ -126,9 +127,9 @@ def _stored_weekends(connection: duckdb.DuckDBPyConnection, asset: dg.AssetsDefi
     return {key for (key,) in connection.sql(f"SELECT DISTINCT weekend FROM {table.qualified}").fetchall()}
 
 
-def _metadata(rows: pd.DataFrame, judged: Verdict) -> dict[str, object]:
+def _metadata(rows: pd.DataFrame, judged: Verdict) -> dict[str, Any]:
     """Count, weekends and the first rows, those of the run first."""
-    metadata: dict[str, object] = {"rows_found": len(rows)}
+    metadata: dict[str, Any] = {"rows_found": len(rows)}
     if judged.own:
         metadata["weekends_of_this_run"] = listing(judged.own)
     if judged.others:

@@ -1,7 +1,7 @@
 """The ranker that keeps learning after every race."""
 import json
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 import duckdb
@@ -54,7 +54,7 @@ class LearnConfig(dg.Config):
 @dg.asset(**RANKING_BY_WEEKEND, kinds={"python", "pytorch"}, deps=[pretrained_ranker, ranking_features, race_results],
           pool="gpu", metadata=described(UPDATES))
 def ewc_ranker(context: dg.AssetExecutionContext, config: LearnConfig, warehouse: Warehouse, checkpoints: Checkpoints,
-               clock: Clock, tracking: Tracking) -> dg.MaterializeResult:
+               clock: Clock, tracking: Tracking) -> dg.MaterializeResult[None]:
     """The pretrained rankers, learning on race by race through this weekend. One row per link of the chain.
 
     Links that are up to date are left alone; an amended result renews those from its race on, and the chain goes on
@@ -66,21 +66,21 @@ def ewc_ranker(context: dg.AssetExecutionContext, config: LearnConfig, warehouse
     from f1_pipelines.models.checkpoints import load_checkpoint
     from f1_pipelines.models.continual.chain import bring_up_to_date
 
-    asked, settings = weekends_of_run(context), config.settings()
+    weekends, settings = weekends_of_run(context), config.settings()
     rows = training_rows(warehouse)
     with warehouse.read() as connection:
         stored, marked = stored_updates(connection), unlearnable_weekends(connection)
         folders = {model: pretrained_checkpoint(connection, model, checkpoints.folder) for model in config.models}
     # The session's own start where it is known: it may have moved since the calendar was planned.
-    run = rows.loc[rows["weekend"].isin([weekend.key for weekend in asked]), "race_start"]
-    until = max([asked[-1].race_start, *run])
-    with tracking.run(context, f"ewc_ranker {asked[-1].key}", asdict(settings)) as tracked:
+    run = rows.loc[rows["weekend"].isin([weekend.key for weekend in weekends]), "race_start"]
+    until = max([weekends[-1].race_start, *run])
+    with tracking.run(context, f"ewc_ranker {weekends[-1].key}", asdict(settings)) as tracked:
         chains = {model: bring_up_to_date(
             load_checkpoint(folder), rows, until, settings, stored, folder=checkpoints.folder, created_at=clock.now(),
             log=context.log.info) for model, folder in folders.items()}
         made = [link for chain in chains.values() for link in chain.made]
         trained = [_kept(context, tracked, link) for link in made]
-        with warehouse.write(f"ewc_ranker {asked[-1].key}") as connection:
+        with warehouse.write(f"ewc_ranker {weekends[-1].key}") as connection:
             replace_slices(connection, UPDATES, pd.DataFrame([link.update for link in made],
                                                              columns=UPDATES.column_names))
             for model, chain in chains.items():
@@ -118,7 +118,7 @@ def stored_updates(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
         "ORDER BY race_start, u.created_at, kind").df())
 
 
-def _told(updates: pd.DataFrame, ids: list[str], model: str) -> dict[str, object]:
+def _told(updates: pd.DataFrame, ids: list[str], model: str) -> dict[str, Any]:
     """What the UI shows of a chain: its newest link in numbers, the season as a plot, its links as a table."""
     chain = updates[updates["checkpoint"].isin(ids)]
     learnt = chain[chain["kind"] == "ewc"]
@@ -149,7 +149,7 @@ def _forgot(updates: pd.DataFrame, ids: list[str]) -> float:
     return float(chain["old_season_before"].iloc[0] - chain["old_season_after"].iloc[-1]) if len(chain) else 0.0
 
 
-def _curves(made: list["Link"]) -> dict[str, object]:
+def _curves(made: list["Link"]) -> dict[str, Any]:
     """Loss and penalty of the newest update of each model among the links made now."""
     newest = {link.update["model"]: link for link in made if link.history}
     if not newest:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from f1_pipelines.engineer.scenario_sampler import ScenarioSampler
 
-ENGINEER_GROUP = {"group_name": "engineer", "owners": ["team:engineer"], "code_version": "3"}
+ENGINEER_GROUP: dict[str, Any] = {"group_name": "engineer", "owners": ["team:engineer"], "code_version": "3"}
 TURNS, SCENES = "turns.jsonl", "scenes.json"  # what a training reads, in its work folder
 NEAR_TIE_S = 0.3
 _EVERY_WEEKEND = dg.AllPartitionMapping()
@@ -33,7 +33,7 @@ _EVERY_WEEKEND = dg.AllPartitionMapping()
 class DatasetConfig(dg.Config):
     """How many races the expert drives."""
 
-    races: int = Field(130, ge=1, description="Training races of each of the five families; 130 are 8,700 turns.")
+    races: int = Field(130, ge=1, description="Training races of each trained family; 130 are 8,700 turns.")
     validation_races: int = Field(8, ge=1, description="Races of each family whose turns are held out.")
     odd: float = Field(0.12, ge=0, le=1, description="Share of laps driven otherwise than the expert says.")
     calm_s: float = Field(1.5, ge=0, description="A change of driving that gains less is taught as STAY_OUT [s].")
@@ -45,7 +45,7 @@ class DatasetConfig(dg.Config):
 @dg.asset(**ENGINEER_GROUP, kinds={"python", "duckdb"}, metadata=described(tables.SFT_TURNS),
           deps=[circuit_fits, dg.AssetDep(ranking_features, partition_mapping=_EVERY_WEEKEND)])
 def sft_dataset(context: dg.AssetExecutionContext, config: DatasetConfig,
-                warehouse: Warehouse) -> dg.MaterializeResult:
+                warehouse: Warehouse) -> dg.MaterializeResult[None]:
     """What the expert calls, lap by lap. One row per turn.
 
     Races are drawn from the training seeds of five families on the fitted circuits, in fields as close as those of the
@@ -60,16 +60,16 @@ def sft_dataset(context: dg.AssetExecutionContext, config: DatasetConfig,
     from f1_pipelines.engineer.seed_ranges import demonstration_races
 
     with warehouse.read() as connection:
-        scenes = sampler_of(connection)
+        sampler = sampler_of(connection)
     workers, frames = config.workers or os.cpu_count() or 1, []
     for split, races, odd in (("train", config.races, config.odd), ("validation", config.validation_races, 0.0)):
         keys, turns = demonstration_races(split, races), []
-        for done, few in enumerate(expert_demonstrations(scenes, keys, workers, odd, config.futures), start=1):
-            turns += [without_needless_call(turn, config.calm_s) for turn in few]
+        for done, race_turns in enumerate(expert_demonstrations(sampler, keys, workers, odd, config.futures), start=1):
+            turns += [without_needless_call(turn, config.calm_s) for turn in race_turns]
             if done % 100 == 0:
                 context.log.info("%s: %d of %d races, %d turns", split, done, len(keys), len(turns))
-        kept = turn_rows(with_fewer_stay_outs(turns, stay_share=config.stay_share) if split == "train" else turns)
-        frames.append(_turn_rows(kept, "expert", scenes))
+        turn_table = turn_rows(with_fewer_stay_outs(turns, stay_share=config.stay_share) if split == "train" else turns)
+        frames.append(_turn_rows(turn_table, "expert", sampler))
     rows = pd.concat(frames, ignore_index=True)
     with warehouse.write("sft_dataset") as connection:
         replace_slices(connection, tables.SFT_TURNS, rows, accept_fewer_rows=True)
@@ -78,8 +78,8 @@ def sft_dataset(context: dg.AssetExecutionContext, config: DatasetConfig,
     return dg.MaterializeResult(metadata={
         "dagster/row_count": len(rows), "training_turns": len(train), "races": int(train.groupby("family").seed.nunique(
         ).sum()), "circuit_names": int(train["circuit"].nunique()), "near_ties": float(train["near_tie"].mean()),
-        "circuits_fitted": len(scenes.circuits), "fields_of_weekends": len(scenes.fields),
-        "scenes_version": scenes.version,
+        "circuits_fitted": len(sampler.circuits), "fields_of_weekends": len(sampler.fields),
+        "scenes_version": sampler.version,
         "commands": dg.MetadataValue.md(verbs.rename("turns").to_frame().to_markdown()),
         "preview": preview(rows[["family", "seed", "lap", "completion", "expert_value", "reason"]]),
     })
@@ -95,7 +95,7 @@ class SftConfig(dg.Config):
 @dg.asset(**ENGINEER_GROUP, kinds={"python", "pytorch", "huggingface"}, deps=[sft_dataset], pool="gpu",
           metadata=described(tables.ENGINEERS))
 def sft_engineer(context: dg.AssetExecutionContext, config: SftConfig, warehouse: Warehouse, engineers: Engineers,
-                 compute: Compute, clock: Clock, tracking: Tracking) -> dg.MaterializeResult:
+                 compute: Compute, clock: Clock, tracking: Tracking) -> dg.MaterializeResult[None]:
     """A language model that imitates the expert, and the same model untrained. One row per checkpoint.
 
     trl's SFT trainer, loss on the command alone: first on the expert's races, then on races that the pupil drives and
@@ -110,17 +110,17 @@ def sft_engineer(context: dg.AssetExecutionContext, config: SftConfig, warehouse
     with warehouse.read() as connection:
         turns = connection.sql("SELECT prompt, completion FROM strategy.sft_turns WHERE split = 'train' "
                                "AND collected_by = 'expert' ORDER BY family, seed, lap").df()
-        scenes = sampler_of(connection)
+        sampler = sampler_of(connection)
     work = engineers.work("sft", config.seed)
     job = Job("sft", engineers.profile, config.settings, str(work / TURNS), "", str(work / SCENES), config.seed,
               str(work), str(engineers.folder), engineers.weights)
-    inputs = {TURNS: turns.to_json(orient="records", lines=True), SCENES: scenes.as_json()}
-    result = train_and_keep(context, job, inputs, scenes, warehouse, engineers, compute, clock, tracking)
+    inputs = {TURNS: turns.to_json(orient="records", lines=True), SCENES: sampler.as_json()}
+    result = train_and_keep(context, job, inputs, sampler, warehouse, engineers, compute, clock, tracking)
     rounds = [turn for path in sorted(work.glob("round-*.jsonl")) for turn in read_demonstrations(path)]
     with warehouse.write("sft_engineer rounds") as connection:
         connection.execute("DELETE FROM strategy.sft_turns WHERE collected_by = 'student'")
         if rounds:
-            replace_slices(connection, tables.SFT_TURNS, _turn_rows(turn_rows(rounds), "student", scenes),
+            replace_slices(connection, tables.SFT_TURNS, _turn_rows(turn_rows(rounds), "student", sampler),
                            accept_fewer_rows=True)
     job.end()
     return result
@@ -136,7 +136,7 @@ class GrpoConfig(dg.Config):
 @dg.asset(**ENGINEER_GROUP, kinds={"python", "pytorch", "huggingface"}, deps=[sft_engineer], pool="gpu",
           metadata=described(tables.ENGINEERS))
 def grpo_engineer(context: dg.AssetExecutionContext, config: GrpoConfig, warehouse: Warehouse, engineers: Engineers,
-                  compute: Compute, clock: Clock, tracking: Tracking) -> dg.MaterializeResult:
+                  compute: Compute, clock: Clock, tracking: Tracking) -> dg.MaterializeResult[None]:
     """The imitator after practice in the simulator. One row per checkpoint.
 
     trl's GRPO trainer; a call is worth the score of the race if the policy itself goes on from it. The step that is
@@ -146,11 +146,11 @@ def grpo_engineer(context: dg.AssetExecutionContext, config: GrpoConfig, warehou
 
     with warehouse.read() as connection:
         parent = newest_engineer(connection, "sft", engineers.profile)
-        scenes = sampler_of(connection)
+        sampler = sampler_of(connection)
     work = engineers.work(f"grpo-{parent['checkpoint']}", config.seed)
     job = Job("grpo", engineers.profile, config.settings, "", str(engineers.folder / parent["path"]),
               str(work / SCENES), config.seed, str(work), str(engineers.folder), engineers.weights)
-    result = train_and_keep(context, job, {SCENES: scenes.as_json()}, scenes, warehouse, engineers, compute, clock,
+    result = train_and_keep(context, job, {SCENES: sampler.as_json()}, sampler, warehouse, engineers, compute, clock,
                             tracking)
     job.end()
     return result
@@ -158,9 +158,9 @@ def grpo_engineer(context: dg.AssetExecutionContext, config: GrpoConfig, warehou
 
 def sampler_of(connection: "duckdb.DuckDBPyConnection") -> "ScenarioSampler":
     """What the races of engineers are made of, from the warehouse."""
-    from f1_pipelines.engineer import scenario_sampler as scenes
+    from f1_pipelines.engineer import scenario_sampler as sampler
 
-    return scenes.stored_sampler(connection)
+    return sampler.stored_sampler(connection)
 
 
 def newest_engineer(connection: "duckdb.DuckDBPyConnection", stage: str, profile: str) -> dict[str, Any]:
@@ -189,10 +189,10 @@ def lineage(connection: "duckdb.DuckDBPyConnection", profile: str) -> pd.DataFra
         ORDER BY stage <> 'untrained', stage <> 'sft'""", [sft["checkpoint"], sft["parent"], sft["checkpoint"]]).df()
 
 
-def _turn_rows(turns: pd.DataFrame, collected_by: str, scenes: "ScenarioSampler") -> pd.DataFrame:
+def _turn_rows(turns: pd.DataFrame, collected_by: str, sampler: "ScenarioSampler") -> pd.DataFrame:
     """Rows of `strategy.sft_turns`."""
     return turns.assign(collected_by=collected_by, near_tie=[_near_tie(values) for values in turns["values_s"]],
-                        **versions(scenes))
+                        **versions(sampler))
 
 
 def _near_tie(values: str) -> bool:

@@ -23,9 +23,9 @@ def prompts_are_token_identical(warehouse: Warehouse, engineers: Engineers) -> d
         row = newest_engineer(connection, "sft", engineers.profile)
         turns = connection.sql("SELECT prompt, completion FROM strategy.sft_turns ORDER BY hash(turn) LIMIT 50").df()
     rendering = load_engineer(engineers.folder / row["path"]).rendering
-    found = parity_errors(rendering, [Example(turn.prompt, turn.completion) for turn in turns.itertuples()])
-    return dg.AssetCheckResult(passed=bool(len(turns)) and not found, metadata={
-        "turns": len(turns), "disagreements": "; ".join(found[:5]) or "none",
+    errors = parity_errors(rendering, [Example(turn.prompt, turn.completion) for turn in turns.itertuples()])
+    return dg.AssetCheckResult(passed=bool(len(turns)) and not errors, metadata={
+        "turns": len(turns), "disagreements": "; ".join(errors[:5]) or "none",
         "example": dg.MetadataValue.md(f"```\n{rendering.prompt(turns.prompt[0])}{turns.completion[0]}\n```")})
 
 
@@ -68,8 +68,8 @@ engineer_checks = [
         f"'clipped') AND {_LATEST_GRPO} GROUP BY metric HAVING avg(value) > 0.05"),
     no_rows_check(
         grpo_engineer, "there_is_something_to_learn", "In nearly all moments all drawn calls were worth the same.",
-        f"SELECT avg(value) AS share FROM strategy.training_curve WHERE metric = 'frac_reward_zero_std' AND "
-        f"{_LATEST_GRPO} HAVING avg(value) > 0.9", blocking=False),
+        f"SELECT avg(value) AS frac_reward_zero_std FROM strategy.training_curve "
+        f"WHERE metric = 'frac_reward_zero_std' AND {_LATEST_GRPO} HAVING avg(value) > 0.9", blocking=False),
     no_rows_check(
         grpo_engineer, "the_policy_still_varies", "Entropy near 0 or a KL above 1 nat: the policy collapsed or ran "
         "off; lower the learning rate.",

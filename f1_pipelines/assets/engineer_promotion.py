@@ -16,7 +16,7 @@ from f1_pipelines.tables import strategy as tables
 @dg.asset(**ENGINEER_GROUP, kinds={"python", "duckdb"}, deps=[sft_engineer, grpo_engineer, strategy_evaluation],
           metadata=described(tables.ENGINEERS))
 def promoted_engineers(context: dg.AssetExecutionContext, warehouse: Warehouse,
-                       engineers: Engineers) -> dg.MaterializeResult:
+                       engineers: Engineers) -> dg.MaterializeResult[None]:
     """Who is served as the engineer of its stage, and why. One row per checkpoint.
 
     Judged are the newest imitator, what it began as, and its newest pupil in practice, by the races that each has

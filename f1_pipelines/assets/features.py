@@ -1,4 +1,6 @@
 """The ranker's features, and what the other ranking assets read of them."""
+from typing import Any
+
 import dagster as dg
 import pandas as pd
 
@@ -15,9 +17,9 @@ from f1_pipelines.tables.race_faults import STARTER_WITHOUT_FEATURES
 from f1_pipelines.warehouse.replace import replace_slices
 
 # The policy stands on unpartitioned assets too: the CLI takes a range of weekends only if every selected asset has it.
-RANKING_GROUP = {"group_name": "ranking", "owners": ["team:ranking"], "code_version": "1",
+RANKING_GROUP: dict[str, Any] = {"group_name": "ranking", "owners": ["team:ranking"], "code_version": "1",
                  "backfill_policy": dg.BackfillPolicy.single_run()}
-RANKING_BY_WEEKEND = {**RANKING_GROUP, "partitions_def": race_weekends}
+RANKING_BY_WEEKEND: dict[str, Any] = {**RANKING_GROUP, "partitions_def": race_weekends}
 
 
 @dg.asset(
@@ -25,28 +27,28 @@ RANKING_BY_WEEKEND = {**RANKING_GROUP, "partitions_def": race_weekends}
     # Form needs every earlier race, whatever its weekend; this weekend's own result is never looked at.
     deps=[practice_results, qualifying_results, dg.AssetDep(race_results, partition_mapping=dg.AllPartitionMapping())],
 )
-def ranking_features(context: dg.AssetExecutionContext, warehouse: Warehouse) -> dg.MaterializeResult:
+def ranking_features(context: dg.AssetExecutionContext, warehouse: Warehouse) -> dg.MaterializeResult[None]:
     """What was known of each driver before lights out. One row per (weekend, driver).
 
     Replaces these weekends' rows, and those of stored later weekends whose form they change; a rerun changes nothing.
     A race that can't be learnt from (`race.unlearnable_weekends`) has rows too, when it comes in a range: they are what
     was known before it, wherever its sheets are sound, and a mended race finds them in place.
     """
-    asked = [weekend.key for weekend in weekends_of_run(context)]
+    weekends = [weekend.key for weekend in weekends_of_run(context)]
     # Read and written in one transaction: a run of the next weekend beside this one must not be undone by it.
-    with warehouse.write(f"ranking_features {asked[-1]}") as connection:
+    with warehouse.write(f"ranking_features {weekends[-1]}") as connection:
         history = read_history(connection)
         stored = stored_features(connection)
         everything = build_ranking_features(history.calendar, history.results, history.qualifying, history.practice,
                                             history.grid)
-        features = everything[everything["weekend"].isin(asked)]
-        if features.empty and len(asked) == 1:
-            raise dg.Failure(f"{asked[0]}: no entry list, nothing is known of this weekend; load practice_results or "
+        features = everything[everything["weekend"].isin(weekends)]
+        if features.empty and len(weekends) == 1:
+            raise dg.Failure(f"{weekends[0]}: no entry list is stored for this weekend; load practice_results or "
                              "race_results of it or of an earlier weekend of the season", allow_retries=False)
         # New or amended results change the form of every later weekend: what is stored of those is brought up to date.
-        stale = sorted(set(_weekends_that_differ(stored, everything)) - set(asked))
+        stale = sorted(set(_weekends_that_differ(stored, everything)) - set(weekends))
         # An entry list may shrink when a driver is replaced: that is news, not a loss.
-        written = replace_slices(connection, RANKING, everything[everything["weekend"].isin([*asked, *stale])],
+        written = replace_slices(connection, RANKING, everything[everything["weekend"].isin([*weekends, *stale])],
                                  accept_fewer_rows=True)
         marked = unlearnable_weekends(connection)
     return weekends_materialized(context, written, {
@@ -63,7 +65,7 @@ def training_rows(warehouse: Warehouse) -> pd.DataFrame:
         return learning_rows(connection)
 
 
-def not_learnt_from(marked: pd.DataFrame) -> dict[str, object]:
+def not_learnt_from(marked: pd.DataFrame) -> dict[str, Any]:
     """Metadata that names the races left out of training, and why; empty where there are none."""
     lines = [f"{row.weekend}: {row.detail}" for row in marked.itertuples()]
     return {"weekends_not_learnt_from": listing(lines)} if lines else {}

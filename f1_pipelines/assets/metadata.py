@@ -3,7 +3,7 @@ import base64
 import io
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 import numpy as np
@@ -27,13 +27,13 @@ def column_schema(table: Table) -> dg.TableSchema:
     ])
 
 
-def described(table: Table) -> dict[str, object]:
+def described(table: Table) -> dict[str, Any]:
     """Definition metadata of the asset that writes `table`."""
     return {"dagster/column_schema": column_schema(table), "dagster/table_name": table.qualified}
 
 
-def weekends_materialized(context: dg.AssetExecutionContext, rows: int, numbers: Mapping[str, object],
-                          pictures: Mapping[str, object]) -> dg.MaterializeResult:
+def weekends_materialized(context: dg.AssetExecutionContext, rows: int, numbers: Mapping[str, Any],
+                          pictures: Mapping[str, Any]) -> dg.MaterializeResult[None]:
     """The result of a run over one weekend or a range of them.
 
     Dagster stores the metadata of a range once for every weekend in it, so there the pictures go into one observation

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 @dg.asset(**RANKING_BY_WEEKEND, kinds={"python", "pytorch", "duckdb"},
           deps=[ranking_features, promoted_ranker], metadata=described(tables.PREDICTIONS))
 def race_predictions(context: dg.AssetExecutionContext, warehouse: Warehouse, checkpoints: Checkpoints,
-                     clock: Clock) -> dg.MaterializeResult:
+                     clock: Clock) -> dg.MaterializeResult[None]:
     """The promoted ranker's finishing order and chances. One row per (weekend, driver, checkpoint, stage).
 
     There is one order for each stage that the weekend has reached, by what was known then. Until the race a checkpoint
@@ -40,16 +40,17 @@ def race_predictions(context: dg.AssetExecutionContext, warehouse: Warehouse, ch
     """
     from f1_pipelines.models.checkpoints import load_checkpoint
 
-    asked = [weekend.key for weekend in weekends_of_run(context)]
+    weekends = [weekend.key for weekend in weekends_of_run(context)]
     with warehouse.read() as connection:
         checkpoint, folder = promoted_checkpoint(connection, checkpoints.folder)
         results = read_history(connection).results
-        features = stored_features(connection, asked)
+        features = stored_features(connection, weekends)
         stored = tables.PREDICTIONS.conform(connection.execute(
-            "SELECT * FROM ranking.predictions WHERE weekend IN (SELECT unnest(?::VARCHAR[]))", [asked]).df())
+            "SELECT * FROM ranking.predictions WHERE weekend IN (SELECT unnest(?::VARCHAR[]))", [weekends]).df())
         starts = dict(connection.execute("SELECT weekend, race_start FROM race.calendar").fetchall())
     if features.empty:
-        raise dg.Failure(f"no features of {asked[0]}{' to ' + asked[-1] if len(asked) > 1 else ''}; materialize "
+        raise dg.Failure(f"no features of {weekends[0]}{' to ' + weekends[-1] if len(weekends) > 1 else ''}; "
+                         "materialize "
                          "ranking_features for it first", allow_retries=False)
     trained, now = load_checkpoint(folder).trained, clock.now()
     seen = list(at_each_stage(features))
@@ -58,7 +59,7 @@ def race_predictions(context: dg.AssetExecutionContext, warehouse: Warehouse, ch
     rows = _keep_forecasts(forecasts, fresh, features, now)
     # Orders that other checkpoints made stay beside them: a result that was amended changes their outcome too.
     rows = with_outcome(pd.concat([rows, _not_among(stored, rows)], ignore_index=True), results)
-    with warehouse.write(f"race_predictions {asked[-1]}") as connection:
+    with warehouse.write(f"race_predictions {weekends[-1]}") as connection:
         replace_slices(connection, tables.PREDICTIONS, rows, accept_fewer_rows=True)
         for known in seen:
             remember_predictions(connection, known, _stored_now(rows, fresh, known), context.run.run_id)
@@ -134,9 +135,9 @@ def _keep_forecasts(forecasts: pd.DataFrame, fresh: pd.DataFrame, features: pd.D
     run = set(features.loc[features["race_start"] <= now, "weekend"])
     stage = forecasts["weekend"].map(features.drop_duplicates("weekend").set_index("weekend")["stage"])
     earlier = forecasts["stage"].map(STAGES.index) < stage.map(STAGES.index)
-    kept = forecasts[forecasts["weekend"].isin(run) | earlier]
-    fresh = _not_among(fresh, kept)
-    return pd.concat([kept, fresh], ignore_index=True) if len(kept) else fresh
+    new = forecasts[forecasts["weekend"].isin(run) | earlier]
+    fresh = _not_among(fresh, new)
+    return pd.concat([new, fresh], ignore_index=True) if len(new) else fresh
 
 
 def _not_among(rows: pd.DataFrame, others: pd.DataFrame) -> pd.DataFrame:

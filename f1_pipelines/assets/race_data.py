@@ -1,6 +1,6 @@
 """Race weekends into the warehouse: calendar, practice, qualifying, results, laps."""
 from collections.abc import Callable
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 import dagster as dg
 
@@ -17,7 +17,7 @@ from f1_pipelines.tables import race, race_faults
 from f1_pipelines.warehouse.ingest import refuse_mixture, store, stored_weekends, weekends_of
 from f1_pipelines.warehouse.replace import replace_slices
 
-_COMMON = {
+_COMMON: dict[str, Any] = {
     "partitions_def": race_weekends, "backfill_policy": dg.BackfillPolicy.single_run(), "group_name": "race_data",
     "owners": ["team:race-data"], "kinds": {"python", "duckdb"}, "code_version": "1",
 }
@@ -37,24 +37,24 @@ class IngestConfig(dg.Config):
 
 @dg.asset(**_COMMON, metadata=described(race.CALENDAR))
 def race_calendar(context: dg.AssetExecutionContext, warehouse: Warehouse, race_data: RaceData,
-                  clock: Clock) -> dg.MaterializeResult:
+                  clock: Clock) -> dg.MaterializeResult[None]:
     """Every Grand Prix weekend as it stands now. One row per weekend, cancelled ones too.
 
     The embedded calendar overlaid with what the source says of these seasons. Weekends that only the source knows are
     added, and become partitions with the next reload of the code location. A source that says less removes nothing.
     """
-    asked = weekends_of_run(context)
-    seasons = sorted({weekend.season for weekend in asked})
-    told = _asked(context, lambda: race_data.open(clock).calendar(seasons))
+    weekends_of_the_run = weekends_of_run(context)
+    seasons = sorted({weekend.season for weekend in weekends_of_the_run})
+    fetched = _asked(context, lambda: race_data.open(clock).calendar(seasons))
     everything = known_weekends(settings().calendar_path)
     known = calendar_rows([weekend for weekend in everything if weekend.season in seasons], clock.now())
-    moved = moved_starts(known, told)
-    merged = overlay(known, told, clock.now())
+    moved = moved_starts(known, fetched)
+    merged = overlay(known, fetched, clock.now())
     added = sorted(set(merged["weekend"]) - set(known["weekend"]))
     with warehouse.write(f"race_calendar {context.partition_keys[-1]}") as connection:
         finished = stored_weekends(connection, race.RESULTS.qualified)
         merged = with_states(merged, finished, clock.now())
-        rows = merged[merged["weekend"].isin({weekend.key for weekend in asked} | set(added))]
+        rows = merged[merged["weekend"].isin({weekend.key for weekend in weekends_of_the_run} | set(added))]
         refuse_mixture(connection, rows)
         replace_slices(connection, race.CALENDAR, rows)
         # The sample's calendar is the embedded one: it has no news, and must not undo what a real source told.
@@ -68,21 +68,21 @@ def race_calendar(context: dg.AssetExecutionContext, warehouse: Warehouse, race_
 
 @dg.asset(**_COMMON, deps=[race_calendar], metadata=described(race.PRACTICE))
 def practice_results(context: dg.AssetExecutionContext, config: IngestConfig, warehouse: Warehouse,
-                     race_data: RaceData, clock: Clock) -> dg.MaterializeResult:
+                     race_data: RaceData, clock: Clock) -> dg.MaterializeResult[None]:
     """Best lap of each car in each practice. One row per (weekend, session, driver)."""
     return _ingest(context, config, warehouse, race_data, clock, "practice")
 
 
 @dg.asset(**_COMMON, deps=[race_calendar], metadata=described(race.QUALIFYING))
 def qualifying_results(context: dg.AssetExecutionContext, config: IngestConfig, warehouse: Warehouse,
-                       race_data: RaceData, clock: Clock) -> dg.MaterializeResult:
+                       race_data: RaceData, clock: Clock) -> dg.MaterializeResult[None]:
     """Qualifying and sprint qualifying with segments, and the starting grid. One row per (weekend, session, driver)."""
     return _ingest(context, config, warehouse, race_data, clock, "qualifying")
 
 
 @dg.asset(**_COMMON, deps=[race_calendar], metadata=described(race.RESULTS))
 def race_results(context: dg.AssetExecutionContext, config: IngestConfig, warehouse: Warehouse,
-                 race_data: RaceData, clock: Clock) -> dg.MaterializeResult:
+                 race_data: RaceData, clock: Clock) -> dg.MaterializeResult[None]:
     """Classification of the Grand Prix and the sprint, and pit stops. One row per (weekend, driver, version).
 
     Every version that a source ever told stays; `race.current_results` is the one to go by.
@@ -92,7 +92,7 @@ def race_results(context: dg.AssetExecutionContext, config: IngestConfig, wareho
 
 @dg.asset(**_COMMON, deps=[race_calendar], metadata=described(race.LAPS))
 def race_laps(context: dg.AssetExecutionContext, config: IngestConfig, warehouse: Warehouse,
-              race_data: RaceData, clock: Clock) -> dg.MaterializeResult:
+              race_data: RaceData, clock: Clock) -> dg.MaterializeResult[None]:
     """Every lap of the Grand Prix, with tyres and track status. One row per (weekend, driver, lap).
 
     Weather and the messages of race control come with it. f1db has no laps: then there are no rows, and it says so.
@@ -117,15 +117,15 @@ def _asked(context: dg.AssetExecutionContext, question: Callable[[], T]) -> T:
 
 
 def _ingest(context: dg.AssetExecutionContext, config: IngestConfig, warehouse: Warehouse, race_data: RaceData,
-            clock: Clock, what: Literal["practice", "qualifying", "results", "laps"]) -> dg.MaterializeResult:
+            clock: Clock, what: Literal["practice", "qualifying", "results", "laps"]) -> dg.MaterializeResult[None]:
     """Store every complete session of this run's weekends and list those refused.
 
     Fails when not one session could be stored although there should be one: what was stored before stays as it is.
     A job that runs unattended goes on without practice or laps, with a warning.
     """
-    asked = weekends_of_run(context)
+    weekends = weekends_of_run(context)
     source = _asked(context, lambda: race_data.open(clock))
-    fetched: Fetched = _asked(context, lambda: getattr(source, what)(asked))
+    fetched: Fetched = _asked(context, lambda: getattr(source, what)(weekends))
     has_rows = any(len(frame) for frame in fetched.tables.values())
     faults = [refusal for refusal in fetched.refused if not refusal.expected]
     optional = what in _MAY_LACK and context.run.job_name in UNATTENDED_JOBS
@@ -138,12 +138,12 @@ def _ingest(context: dg.AssetExecutionContext, config: IngestConfig, warehouse: 
     name = context.asset_key.to_user_string()
     written: dict[str, int] = {}
     if has_rows:
-        span = asked[0].key if len(asked) == 1 else f"{asked[0].key}...{asked[-1].key}"
+        span = weekends[0].key if len(weekends) == 1 else f"{weekends[0].key}...{weekends[-1].key}"
         with warehouse.write(f"{name} {span}") as connection:
             written = store(connection, fetched, config.accept_fewer_rows)
     if faults:
         context.log.warning("%d sessions refused, the first: %s", len(faults), faults[0])
-    pictures: dict[str, object] = {"refused": listing([str(refusal) for refusal in fetched.refused])}
+    pictures: dict[str, Any] = {"refused": listing([str(refusal) for refusal in fetched.refused])}
     main = next(iter(fetched.tables.values()), None)
     if main is not None and len(main):
         pictures["preview"] = preview(main[[column for column in main.columns if column not in _PROVENANCE]])

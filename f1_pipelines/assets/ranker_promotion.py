@@ -1,5 +1,5 @@
 """Which ranker predictions use: decided after the blocking checks of what was trained have passed."""
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
@@ -25,7 +25,7 @@ _NUMBERS = tuple(column.name for column in PROMOTIONS.columns if column.type in 
 @dg.asset(**RANKING_GROUP, kinds={"python", "pytorch", "duckdb"}, deps=[pretrained_ranker, ewc_ranker],
           metadata=described(PROMOTIONS))
 def promoted_ranker(context: dg.AssetExecutionContext, warehouse: Warehouse, checkpoints: Checkpoints, clock: Clock,
-                    tracking: Tracking) -> dg.MaterializeResult:
+                    tracking: Tracking) -> dg.MaterializeResult[None]:
     """Who is champion, whom predictions use, and why. One row per decision.
 
     The candidate is the newest link of our ranker, or the newest pretrained one. Its own weights are examined
@@ -55,7 +55,7 @@ def promoted_ranker(context: dg.AssetExecutionContext, warehouse: Warehouse, che
         "preview": preview(decisions, 10)})
 
 
-def _shown(decision: "PromotionDecision | None") -> dict[str, object]:
+def _shown(decision: "PromotionDecision | None") -> dict[str, Any]:
     """The decision and its numbers, as metadata."""
     if decision is None:
         return {"promotion": "nothing to decide: the champion is this one, or has learnt on from it"}

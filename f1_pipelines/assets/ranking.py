@@ -1,7 +1,7 @@
 """The rankers that are trained: the loss's temperature, the pretrained models."""
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 from pydantic import Field
@@ -36,7 +36,7 @@ class TemperatureConfig(dg.Config):
 @dg.asset(**RANKING_GROUP, kinds={"python", "pytorch"}, deps=[ranking_features],
           metadata=described(tables.TEMPERATURES))
 def listnet_temperature(context: dg.AssetExecutionContext, config: TemperatureConfig, warehouse: Warehouse,
-                        checkpoints: Checkpoints) -> dg.MaterializeResult:
+                        checkpoints: Checkpoints) -> dg.MaterializeResult[None]:
     """Temperature of F1Net's ListNet loss, searched by Hyperopt. One row per trial.
 
     Judged on the last season inside the pretraining set, never on a later one. Trials are kept as they end: a run that
@@ -52,12 +52,12 @@ def listnet_temperature(context: dg.AssetExecutionContext, config: TemperatureCo
     def progress(trial: int, temperature: float, spearman: float) -> None:
         context.log.info("trial %d of %d: T = %.2f gives Spearman %.4f", trial, config.trials, temperature, spearman)
 
-    found = search_temperature(rows, trials_file, max_trials=config.trials, seed=config.seed, progress=progress)
-    table = found.trials.assign(data_version=version, seed=config.seed)
+    search = search_temperature(rows, trials_file, max_trials=config.trials, seed=config.seed, progress=progress)
+    table = search.trials.assign(data_version=version, seed=config.seed)
     with warehouse.write("listnet_temperature") as connection:
         replace_slices(connection, tables.TEMPERATURES, table[tables.TEMPERATURES.column_names], accept_fewer_rows=True)
     return dg.MaterializeResult(metadata={
-        "temperature": found.temperature, "spearman": found.spearman, "trials": len(table),
+        "temperature": search.temperature, "spearman": search.spearman, "trials": len(table),
         "data_version": version, "preview": preview(table.sort_values("spearman", ascending=False)),
     })
 
@@ -75,7 +75,7 @@ class PretrainConfig(dg.Config):
           metadata=described(tables.CHECKPOINTS))
 def pretrained_ranker(context: dg.AssetExecutionContext, config: PretrainConfig, warehouse: Warehouse,
                       checkpoints: Checkpoints, compute: Compute, clock: Clock, tracking: Tracking,
-                      ) -> dg.MaterializeResult:
+                      ) -> dg.MaterializeResult[None]:
     """Our ranker and the reference F1Net, trained on past seasons. One row per checkpoint.
 
     Ours becomes a candidate for champion, on which `promoted_ranker` decides. The weights lie as safetensors beside
@@ -113,7 +113,7 @@ def pretrained_ranker(context: dg.AssetExecutionContext, config: PretrainConfig,
     })
 
 
-def _tracked(context: dg.AssetExecutionContext, run: "TrackedRun", made: "Pretrained") -> dict[str, object]:
+def _tracked(context: dg.AssetExecutionContext, run: "TrackedRun", made: "Pretrained") -> dict[str, Any]:
     """A pretrained model in a run of its own; its row of `ranking.checkpoints` with the ids of both runs."""
     checkpoint, model = str(made.row["checkpoint"]), str(made.row["model"])
     with run.child(model, json.loads(made.row["settings"]), {"checkpoint": checkpoint}) as child:

@@ -1,4 +1,7 @@
 """How good the ranker is, beside the baselines, and how far its probabilities can be believed."""
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
 import dagster as dg
 import duckdb
 import pandas as pd
@@ -14,6 +17,10 @@ from f1_pipelines.tables import evaluation as tables
 from f1_pipelines.tables.race import CALENDAR
 from f1_pipelines.warehouse.replace import replace_slices
 
+if TYPE_CHECKING:
+    from f1_pipelines.backtest.protocols import KnownFolds
+    from f1_pipelines.backtest.report import ProtocolReport
+
 # Of the champion in rolling_2019_2025, at most; that of points is told, and not met (docs/lab-notes/probabilities.md).
 _MOST_ECE = 0.015
 _EARLY_RACES = 10  # of a season: over fewer a mean is luck
@@ -23,7 +30,7 @@ _FOLLOWED = ("grid", "champion", "champion_ewc", "f1net_reference_ewc")  # in th
 @dg.asset(**RANKING_GROUP, kinds={"python", "pytorch", "duckdb"}, deps=[ranking_features],
           metadata=described(tables.EVALUATION))
 def ranking_evaluation(context: dg.AssetExecutionContext, warehouse: Warehouse, clock: Clock,
-                       checkpoints: Checkpoints) -> dg.MaterializeResult:
+                       checkpoints: Checkpoints) -> dg.MaterializeResult[None]:
     """Every predictor against grid order, forwards in time. One row per (weekend, predictor, protocol, population).
 
     Each race is predicted by models that learnt from earlier ones only. Means with their paired bootstrap intervals are
@@ -39,7 +46,9 @@ def ranking_evaluation(context: dg.AssetExecutionContext, warehouse: Warehouse, 
         calendar = CALENDAR.conform(connection.sql("SELECT * FROM race.calendar").df())
         laps = connection.sql("SELECT weekend, compound FROM race.laps").df()
         results, marked = read_history(connection).results, unlearnable_weekends(connection)
-    kinds, states, folds = kinds_of_race(calendar, laps), {}, {}
+    kinds = kinds_of_race(calendar, laps)
+    states: dict[str, Any] = {}
+    folds: KnownFolds = {}
     for protocol in tables.PROTOCOLS:
         of_protocol = report.rows_of(rows, protocol)
         if of_protocol.empty:
@@ -49,10 +58,10 @@ def ranking_evaluation(context: dg.AssetExecutionContext, warehouse: Warehouse, 
             known = _is_stored(connection, protocol, *report.versions(of_protocol, kinds, protocol))
         states[protocol] = "as before" if known else "evaluated"
         if not known:
-            found = report.evaluate_protocol(of_protocol, results, kinds, protocol, context.log.info, folds,
-                                             checkpoints.folder)
+            evaluated = report.evaluate_protocol(of_protocol, results, kinds, protocol, context.log.info, folds,
+                                                 checkpoints.folder)
             with warehouse.write(f"ranking_evaluation {protocol}") as connection:
-                _replace(connection, protocol, found, clock)
+                _replace(connection, protocol, evaluated, clock)
     with warehouse.read() as connection:
         stored = {table.name: connection.sql(f"SELECT * FROM {table.qualified}").df()
                   for table in tables.EVALUATION_TABLES}
@@ -63,50 +72,51 @@ def ranking_evaluation(context: dg.AssetExecutionContext, warehouse: Warehouse, 
 
 def _is_stored(connection: duckdb.DuckDBPyConnection, protocol: str, data: str, settings: str) -> bool:
     """Whether the numbers of a protocol are those of these rows and settings, and nothing else is there."""
-    found = connection.execute("SELECT DISTINCT data_version, settings_version FROM ranking.evaluation_summary "
-                               "WHERE protocol = ?", [protocol]).fetchall()
-    return found == [(data, settings)]
+    stored = connection.execute("SELECT DISTINCT data_version, settings_version FROM ranking.evaluation_summary "
+                                "WHERE protocol = ?", [protocol]).fetchall()
+    return stored == [(data, settings)]
 
 
-def _replace(connection: duckdb.DuckDBPyConnection, protocol: str, found: object, clock: Clock) -> None:
+def _replace(connection: duckdb.DuckDBPyConnection, protocol: str, evaluated: "ProtocolReport", clock: Clock) -> None:
     """Put the protocol's rows in the place of the stored ones, those of predictors that are no longer judged included.
     """
-    for table, frame in zip(tables.EVALUATION_TABLES, (found.races, found.summary, found.calibration, found.slices),
+    for table, frame in zip(tables.EVALUATION_TABLES, (evaluated.races, evaluated.summary, evaluated.calibration,
+                                                       evaluated.slices),
                             strict=True):
         connection.execute(f"DELETE FROM {table.qualified} WHERE protocol = ?", [protocol])
         frame = frame.assign(evaluated_at=clock.now()) if table is tables.EVALUATION_SUMMARY else frame
         replace_slices(connection, table, frame, accept_fewer_rows=True)
 
 
-def _shown(stored: dict[str, pd.DataFrame], starts: pd.Series) -> dict[str, object]:
+def _shown(stored: dict[str, pd.DataFrame], starts: pd.Series) -> dict[str, Any]:
     """Tables and pictures of what is stored."""
     from f1_pipelines.plots.ranking import draw_reliability, draw_season, png
 
     summary, calibration = stored["evaluation_summary"], stored["calibration"]
     summary = summary[summary["population"] == "starters"]
-    told: dict[str, object] = {}
+    metadata: dict[str, Any] = {}
     for protocol in tables.PROTOCOLS:
         part = summary[summary["protocol"] == protocol].sort_values("spearman", ascending=False)
         if part.empty:
             continue
-        told[f"orders {protocol}"] = preview(part[[
+        metadata[f"orders {protocol}"] = preview(part[[
             "predictor", "n_races", "spearman", "delta_spearman", "delta_low", "delta_high", "ndcg10", "top1",
             "podium_overlap", "mae_positions"]], 20)
-        told[f"chances {protocol}"] = preview(part[part["log_loss_win"].notna()][[
+        metadata[f"chances {protocol}"] = preview(part[part["log_loss_win"].notna()][[
             "predictor", "log_loss_win", "delta_log_loss_win_low", "delta_log_loss_win_high", "brier_podium",
             "delta_brier_podium_low", "delta_brier_podium_high", "ece_win", "ece_podium", "ece_points"]], 20)
-        told[f"against grid {protocol}"] = interval_plot(
+        metadata[f"against grid {protocol}"] = interval_plot(
             part.set_index("predictor")[["delta_spearman", "delta_low", "delta_high"]],
             f"Mean Spearman against grid order, {protocol}")
         bins = calibration[(calibration["protocol"] == protocol)
                            & calibration["predictor"].isin(["grid_logit", "champion"])]
-        told[f"calibration {protocol}"] = picture(png(lambda figure, bins=bins: draw_reliability(figure, bins)),
-                                                  f"Predicted against observed, {protocol}")
+        metadata[f"calibration {protocol}"] = picture(png(partial(draw_reliability, calibration=bins)),
+                                                      f"Predicted against observed, {protocol}")
         if {"champion"} <= set(part["predictor"]):
             ours = part.set_index("predictor").loc["champion"]
-            told[f"champion_spearman {protocol}"] = float(ours["spearman"])
+            metadata[f"champion_spearman {protocol}"] = float(ours["spearman"])
             if protocol == "rolling_2019_2025":
-                told["champion_calibration"] = f"ECE at most {_MOST_ECE}: " + "; ".join(
+                metadata["champion_calibration"] = f"ECE at most {_MOST_ECE}: " + "; ".join(
                     f"{event} {ours[f'ece_{event}']:.3f}: {'met' if ours[f'ece_{event}'] <= _MOST_ECE else 'not met'}"
                     for event in ("win", "podium", "points"))
     races = stored["evaluation"]
@@ -114,8 +124,8 @@ def _shown(stored: dict[str, pd.DataFrame], starts: pd.Series) -> dict[str, obje
                    & races["predictor"].isin(_FOLLOWED)]
     if len(season):
         season = season.assign(start=season["weekend"].map(starts)).sort_values("start")
-        told["the season as it went"] = picture(png(lambda figure: draw_season(figure, season)), "Spearman, 2026")
-    return told
+        metadata["the season as it went"] = picture(png(lambda figure: draw_season(figure, season)), "Spearman, 2026")
+    return metadata
 
 
 evaluation_checks = [

@@ -5,7 +5,7 @@ import dagster as dg
 
 from f1_pipelines.assets.jobs import next_prediction, post_race, pre_race
 from f1_pipelines.assets.partitions import race_weekends
-from f1_pipelines.automation.attempts import Attempt
+from f1_pipelines.automation.attempts import Attempt, Outcome
 from f1_pipelines.automation.decide import PHASES, WeekendState, decide
 from f1_pipelines.automation.sensor_cursor import SensorCursor
 from f1_pipelines.identity.weekends import Weekend, add_refreshed, known_weekends
@@ -91,7 +91,7 @@ class _Source:
     @property
     def source(self) -> RaceDataSource:
         if self._open is None:
-            self._open = self._race_data.open(self._clock, hurry_s=_SOURCE_ANSWERS_WITHIN_S)
+            self._open = self._race_data.open(self._clock, timeout_s=_SOURCE_ANSWERS_WITHIN_S)
         return self._open
 
 
@@ -104,7 +104,7 @@ def attempts_of(instance: dg.DagsterInstance, weekends: list[str]) -> list[Attem
 
 def _as_attempt(record: dg.RunRecord) -> Attempt:
     run = record.dagster_run
-    outcome = "succeeded" if run.is_success else "failed" if run.status in _FAILED else "running"
+    outcome: Outcome = "succeeded" if run.is_success else "failed" if run.status in _FAILED else "running"
     return Attempt(run_id=run.run_id, weekend=run.tags[_PARTITION_TAG], phase=run.job_name,
                    version=run.tags.get(VERSION_TAG), outcome=outcome, asked_at=_asked_at(record))
 
@@ -125,11 +125,11 @@ def _refresh_calendar(ask: _Source, memory: SensorCursor, seasons: range, now: d
     """Write weekends that the source tells otherwise to the refreshed calendar, as `race_calendar` does."""
     everything = known_weekends(settings().calendar_path)
     try:
-        told = ask.source.calendar(seasons)
+        fetched = ask.source.calendar(seasons)
     except SourceError as problem:
         memory.outage = str(problem)
         return
     known = calendar_rows([weekend for weekend in everything if weekend.season in seasons], now)
-    if fresh := calendar_updates(everything, overlay(known, told, now), now):
+    if fresh := calendar_updates(everything, overlay(known, fetched, now), now):
         add_refreshed(settings().calendar_path, fresh)
     memory.calendar_asked_at = now

@@ -1,5 +1,5 @@
 """The simulator fitted to laps, and checked against the races they came from."""
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 import duckdb
@@ -19,7 +19,7 @@ from f1_pipelines.warehouse.replace import replace_slices
 if TYPE_CHECKING:
     from f1_pipelines.calibration.evidence import Evidence
 
-_COMMON = {"group_name": "simulation", "owners": ["team:simulation"], "kinds": {"python", "duckdb"},
+_COMMON: dict[str, Any] = {"group_name": "simulation", "owners": ["team:simulation"], "kinds": {"python", "duckdb"},
            "code_version": "1", "backfill_policy": dg.BackfillPolicy.single_run()}
 _EVERY_WEEKEND = dg.AllPartitionMapping()
 
@@ -27,7 +27,7 @@ _EVERY_WEEKEND = dg.AllPartitionMapping()
 @dg.asset(**_COMMON, metadata=described(tables.CIRCUITS),
           deps=[dg.AssetDep(race_laps, partition_mapping=_EVERY_WEEKEND),
                 dg.AssetDep(race_results, partition_mapping=_EVERY_WEEKEND)])
-def circuit_fits(context: dg.AssetExecutionContext, warehouse: Warehouse) -> dg.MaterializeResult:
+def circuit_fits(context: dg.AssetExecutionContext, warehouse: Warehouse) -> dg.MaterializeResult[None]:
     """The physics of each circuit in each season, with errors. One row per (circuit, season).
 
     Fitted to `race.laps`; what laps can't tell, and circuits without laps, keep the prior and say so.
@@ -60,7 +60,7 @@ class ValidationConfig(dg.Config):
 @dg.asset(**_COMMON, deps=[circuit_fits, dg.AssetDep(qualifying_results, partition_mapping=_EVERY_WEEKEND)],
           metadata=described(tables.VALIDATION))
 def simulator_validation(context: dg.AssetExecutionContext, config: ValidationConfig,
-                         warehouse: Warehouse) -> dg.MaterializeResult:
+                         warehouse: Warehouse) -> dg.MaterializeResult[None]:
     """Dry races driven again by the simulator, against what happened. One row per (weekend, method).
 
     Means over the races are in `sim.validation_summary`, distributions by circuit in `sim.distributions`. Each row

@@ -35,7 +35,7 @@ _TABLES = (tables.EPISODES, tables.DECISIONS, tables.POSTMORTEMS)
 class ScriptedEvalConfig(dg.Config):
     """How many races there are."""
 
-    seeds: int = Field(100, ge=1, description="Held-out races of each of the six families.")
+    seeds: int = Field(100, ge=1, description="Held-out races of each family.")
     unseen_circuits: int = Field(20, ge=0, description="Races of each trained family on circuits never trained on.")
     workers: int = Field(0, ge=0, description="Processes; 0 takes one a core.")
 
@@ -43,27 +43,27 @@ class ScriptedEvalConfig(dg.Config):
 @dg.asset(**ENGINEER_GROUP, kinds={"python", "duckdb"}, metadata=described(tables.EPISODES),
           deps=[circuit_fits, dg.AssetDep(ranking_features, partition_mapping=_EVERY_WEEKEND)])
 def scripted_races(context: dg.AssetExecutionContext, config: ScriptedEvalConfig, warehouse: Warehouse,
-                   clock: Clock) -> dg.MaterializeResult:
+                   clock: Clock) -> dg.MaterializeResult[None]:
     """Who does not learn, on the held-out races: random to expert, and the oracle. One row per (policy, race)."""
     from f1_pipelines.engineer.evaluation.episodes import SCRIPTED
     from f1_pipelines.engineer.evaluation.episodes import scripted_results as race
     from f1_pipelines.engineer.seed_ranges import held_out_races
 
     with warehouse.read() as connection:
-        scenes = sampler_of(connection)
+        sampler = sampler_of(connection)
     keys = held_out_races(config.seeds, config.unseen_circuits)
-    found, results = race(scenes, keys, SCRIPTED, config.workers or os.cpu_count() or 1), []
-    for done, few in enumerate(found, start=1):
-        results += few
+    races, results = race(sampler, keys, SCRIPTED, config.workers or os.cpu_count() or 1), []
+    for done, race_results in enumerate(races, start=1):
+        results += race_results
         if done % 60 == 0:
             context.log.info("%d of %d races", done, len(keys))
-    rows = _rows(results, scenes, clock)
+    rows = _rows(results, sampler, clock)
     with warehouse.write("scripted_races") as connection:
         for table in _TABLES:
             replace_slices(connection, table, rows[table.name], accept_fewer_rows=True)
     episodes = rows["episodes"]
     return dg.MaterializeResult(metadata={
-        "dagster/row_count": len(episodes), "races": len(keys), "scenes_version": scenes.version,
+        "dagster/row_count": len(episodes), "races": len(keys), "scenes_version": sampler.version,
         "mean_score": dg.MetadataValue.md(episodes.groupby("policy")["score"].agg(["mean", "count"]).sort_values(
             "mean").round(3).to_markdown()),
     })
@@ -84,7 +84,7 @@ class EngineerEvalConfig(dg.Config):
 @dg.asset(**ENGINEER_GROUP, kinds={"python", "pytorch", "duckdb"}, deps=[scripted_races, sft_engineer, grpo_engineer],
           pool="gpu", metadata=described(tables.LEADERBOARD))
 def strategy_evaluation(context: dg.AssetExecutionContext, config: EngineerEvalConfig, warehouse: Warehouse,
-                        engineers: Engineers, compute: Compute, clock: Clock) -> dg.MaterializeResult:
+                        engineers: Engineers, compute: Compute, clock: Clock) -> dg.MaterializeResult[None]:
     """Every policy on the same held-out races. One row per (policy, variant, family).
 
     Engineers generate in lockstep, greedy, no fallback: each output is kept as it came in `strategy.decisions`. Means
@@ -98,20 +98,20 @@ def strategy_evaluation(context: dg.AssetExecutionContext, config: EngineerEvalC
     compute.require(profile.min_free_gib, f"profile {profile.name}", device)
     keys = held_out_races(config.seeds, config.unseen_circuits)
     with warehouse.read() as connection:
-        scenes = sampler_of(connection)
-        oracle = _oracle(connection, keys, scenes)
+        sampler = sampler_of(connection)
+        oracle = _oracle(connection, keys, sampler)
         stored = lineage(connection, engineers.profile)
-    race = partial(engineer_results, scenes, workers=_workers(config, device, profile), device=device,
+    race = partial(engineer_results, sampler, workers=_workers(config, device, profile), device=device,
                    bf16=compute.precision_on(device, profile.bf16) == "bfloat16")
     candidates = _candidates(config, stored, engineers)
-    hints = _hints(context, config, keys, scenes, candidates, race, warehouse, clock) if config.hint_races else {}
+    hints = _hints(context, config, keys, sampler, candidates, race, warehouse, clock) if config.hint_races else {}
     candidates = [one for one in candidates if one.variant != "hints" or hints]
     results = []
-    for done, few in enumerate(race(candidates, keys, oracle=oracle, hints=hints), start=1):
-        results += few
+    for done, race_results in enumerate(race(candidates, keys, oracle=oracle, hints=hints), start=1):
+        results += race_results
         if done % 60 == 0:
             context.log.info("%d engineers in %d of %d races", len(candidates), done, len(keys))
-    rows = _rows(results, scenes, clock)
+    rows = _rows(results, sampler, clock)
     with warehouse.write("strategy_evaluation") as connection:
         for table in _TABLES:
             # Else an engineer of before, or of another profile, would stay beside those of now.
@@ -120,7 +120,7 @@ def strategy_evaluation(context: dg.AssetExecutionContext, config: EngineerEvalC
             replace_slices(connection, table, rows[table.name], accept_fewer_rows=True)
         board = leaderboard(connection.execute("SELECT * FROM strategy.episodes WHERE variant <> 'training' AND "
                                                "scenes_version = ? AND env_version = ?",
-                                               [scenes.version, versions(scenes)["env_version"]]).df())
+                                               [sampler.version, versions(sampler)["env_version"]]).df())
         connection.execute("DELETE FROM strategy.leaderboard")
         replace_slices(connection, tables.LEADERBOARD, board, accept_fewer_rows=True)
     _write_cards(stored, board, rows["episodes"], engineers)
@@ -136,7 +136,7 @@ def strategy_evaluation(context: dg.AssetExecutionContext, config: EngineerEvalC
 
 
 def _oracle(connection: duckdb.DuckDBPyConnection, keys: Sequence["RaceKey"],
-            scenes: "ScenarioSampler") -> dict["RaceKey", list[str]]:
+            sampler: "ScenarioSampler") -> dict["RaceKey", list[str]]:
     """The oracle's calls in each race, as `scripted_races` stored them.
 
     Raises:
@@ -146,13 +146,13 @@ def _oracle(connection: duckdb.DuckDBPyConnection, keys: Sequence["RaceKey"],
         SELECT d.family, d.seed, list(d.raw_output ORDER BY d.lap) AS calls
         FROM strategy.decisions d JOIN strategy.episodes e USING (policy, variant, family, seed)
         WHERE d.policy = 'oracle' AND e.scenes_version = ? AND e.env_version = ? GROUP BY ALL""",
-                               [scenes.version, versions(scenes)["env_version"]]).fetchall()
-    found = {(family, seed): called for family, seed, called in calls}
-    lacking = [key for key in keys if key not in found]
+                               [sampler.version, versions(sampler)["env_version"]]).fetchall()
+    by_race = {(family, seed): called for family, seed, called in calls}
+    lacking = [key for key in keys if key not in by_race]
     if lacking:
         raise dg.Failure(f"the oracle has not driven {len(lacking)} of {len(keys)} races, the first {lacking[0]}; "
                          "materialize scripted_races with at least as many seeds and unseen_circuits")
-    return found
+    return by_race
 
 
 def _workers(config: EngineerEvalConfig, device: str, profile: "Profile") -> int:
@@ -173,28 +173,28 @@ def _candidates(config: EngineerEvalConfig, stored: pd.DataFrame, engineers: Eng
 
 
 def _hints(context: dg.AssetExecutionContext, config: EngineerEvalConfig, keys: Sequence["RaceKey"],
-           scenes: "ScenarioSampler",
+           sampler: "ScenarioSampler",
            candidates: Sequence["Candidate"], race: Callable[..., Iterator[list["EpisodeResult"]]],
            warehouse: Warehouse, clock: Clock) -> dict["RaceKey", str]:
     """A line of memory for each race, from post-mortems of training races of its family that the imitator played."""
     from f1_pipelines.engineer.evaluation.memory_hints import MemoryHints
     from f1_pipelines.engineer.seed_ranges import hint_races
 
-    pupil = next(replace(one, variant="training") for one in candidates if one.policy == "sft")
-    played = race([pupil], hint_races(config.hint_races), oracle={})
-    results = [one for few in played for one in few]
-    rows = _rows(results, scenes, clock)
+    student = next(replace(one, variant="training") for one in candidates if one.policy == "sft")
+    played = race([student], hint_races(config.hint_races), oracle={})
+    results = [one for race_results in played for one in race_results]
+    rows = _rows(results, sampler, clock)
     with warehouse.write("strategy_evaluation training") as connection:
         for table in _TABLES:
             replace_slices(connection, table, rows[table.name], accept_fewer_rows=True)
-    memory = MemoryHints.from_postmortems(rows["postmortems"], scenes.scenario)
+    memory = MemoryHints.from_postmortems(rows["postmortems"], sampler.scenario)
     context.log.info("%d lines of memory from %d training races", len(memory.lines), len(results))
-    return {key: hint for key in keys if (hint := memory.hint(scenes.scenario(*key)))}
+    return {key: hint for key in keys if (hint := memory.hint(sampler.scenario(*key)))}
 
 
-def _rows(results: Sequence["EpisodeResult"], scenes: "ScenarioSampler", clock: Clock) -> dict[str, pd.DataFrame]:
+def _rows(results: Sequence["EpisodeResult"], sampler: "ScenarioSampler", clock: Clock) -> dict[str, pd.DataFrame]:
     """Rows of the three tables."""
-    common = {**versions(scenes), "made_at": clock.now()}
+    common = {**versions(sampler), "made_at": clock.now()}
     episodes = pd.DataFrame([one.episode for one in results]).assign(**common)
     decisions = pd.DataFrame([row for one in results for row in one.decisions])
     postmortems = pd.DataFrame([one.postmortem for one in results if one.postmortem]).assign(made_at=clock.now())

@@ -3,7 +3,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 import pandas as pd
@@ -29,17 +29,17 @@ TRAINING = "f1_pipelines.engineer.training.job"
 _SHOWN = ("loss", "selection_score", "score", "entropy", "kl_to_sft", "frac_reward_zero_std")  # of the curve, as plots
 
 
-def versions(scenes: "ScenarioSampler") -> dict[str, object]:
+def versions(sampler: "ScenarioSampler") -> dict[str, Any]:
     """Columns that say what a row holds for."""
     from f1_pipelines.sim.environment.prompt import PROMPT_VERSION
     from f1_pipelines.sim.scenarios import ENV_VERSION
 
-    return {"env_version": ENV_VERSION, "prompt_version": PROMPT_VERSION, "scenes_version": scenes.version}
+    return {"env_version": ENV_VERSION, "prompt_version": PROMPT_VERSION, "scenes_version": sampler.version}
 
 
-def train_and_keep(context: dg.AssetExecutionContext, job: "Job", inputs: Mapping[str, str], scenes: "ScenarioSampler",
+def train_and_keep(context: dg.AssetExecutionContext, job: "Job", inputs: Mapping[str, str], sampler: "ScenarioSampler",
                    warehouse: Warehouse, engineers: Engineers, compute: Compute, clock: Clock,
-                   tracking: Tracking) -> dg.MaterializeResult:
+                   tracking: Tracking) -> dg.MaterializeResult[None]:
     """Run a job where `compute` says, store its checkpoints' rows and its curve, and tell.
 
     The caller ends the job once all that it stores is stored. Killed before, the step takes the result from its folder.
@@ -48,7 +48,7 @@ def train_and_keep(context: dg.AssetExecutionContext, job: "Job", inputs: Mappin
         context: Of the asset.
         job: Without device, precision and processes, which are found here.
         inputs: Text of the files that it reads.
-        scenes: What its races are made of.
+        sampler: What its races are made of.
     """
     profile, device = engineers.chosen, compute.resolve()
     processes = compute.processes_on(device)
@@ -58,7 +58,7 @@ def train_and_keep(context: dg.AssetExecutionContext, job: "Job", inputs: Mappin
                                                                      "launcher": compute.launcher}) as run:
         trained = _launched(context, job, job.begin(inputs), compute, run)
         run.params(trained.settings)
-        rows = _rows(context, job, trained, scenes, run, device, clock)
+        rows = _rows(context, job, trained, sampler, run, device, clock)
         with warehouse.write(f"{job.stage}_engineer") as connection:
             _keep(connection, job, rows, trained)
     last = {name: values[-1] for name in _SHOWN if (values := [v for _, n, v in trained.points if n == name])}
@@ -95,8 +95,8 @@ def _launched(context: dg.AssetExecutionContext, job: "Job", file: Path, compute
         dg.PipesSubprocessClient().run(context=context.op_execution_context, env=parent_of(),
                                        command=compute.command(TRAINING, [str(file)], job.processes))
     except DagsterPipesExecutionError as problem:
-        said = file.with_name(FAILED)
-        raise dg.Failure(said.read_text() if said.is_file() else
+        report = file.with_name(FAILED)
+        raise dg.Failure(report.read_text() if report.is_file() else
                          f"{problem}, and it left no word: -9 means that it was killed, most often for want of memory; "
                          "its output is above or in the run's stderr") from problem
     return _tracked(TrainingResult.read(file.parent), run)
@@ -108,11 +108,11 @@ def _tracked(trained: "TrainingResult", run: "TrackedRun") -> "TrainingResult":
     return trained
 
 
-def _rows(context: dg.AssetExecutionContext, job: "Job", trained: "TrainingResult", scenes: "ScenarioSampler",
+def _rows(context: dg.AssetExecutionContext, job: "Job", trained: "TrainingResult", sampler: "ScenarioSampler",
           run: "TrackedRun", device: str, clock: Clock) -> pd.DataFrame:
     """Rows of `strategy.engineers`: what was trained and, for SFT, what it began as."""
     common = {"profile": job.profile, "training_seed": job.seed, "n_parameters": trained.n_parameters,
-              **versions(scenes), "device": device, "dagster_run": context.run.run_id, "mlflow_run": run.id,
+              **versions(sampler), "device": device, "dagster_run": context.run.run_id, "mlflow_run": run.id,
               "made_at": clock.now()}
     rows = [{"checkpoint": trained.checkpoint, "stage": job.stage, "parent": trained.untrained,
              "n_turns": trained.n_turns, "settings": json.dumps(trained.settings), "seconds": trained.seconds,

@@ -24,7 +24,7 @@ _STAGES = ("untrained", "sft", "grpo", "expert")
 
 @dg.asset(**ENGINEER_GROUP, kinds={"python", "matplotlib"}, deps=[strategy_evaluation],
           metadata=described(tables.DECISIONS))
-def race_story(warehouse: Warehouse, engineers: Engineers) -> dg.MaterializeResult:
+def race_story(warehouse: Warehouse, engineers: Engineers) -> dg.MaterializeResult[None]:
     """One held-out race told twice: before training and after. One row per call, drawn.
 
     The race is the one at the median of what training gained: neither the best nor the worst.
@@ -32,28 +32,28 @@ def race_story(warehouse: Warehouse, engineers: Engineers) -> dg.MaterializeResu
     from f1_pipelines.plots.engineer_races import story_figure
 
     with warehouse.read() as connection:
-        scenes = sampler_of(connection)
+        sampler = sampler_of(connection)
         gains = connection.execute("""
             SELECT before.family, before.seed, after.policy, after.score - before.score AS gain
             FROM strategy.episodes before JOIN strategy.episodes after USING (family, seed, variant, scenes_version)
             WHERE before.policy = 'untrained' AND variant = 'plain' AND scenes_version = ? AND after.policy = (
                 SELECT policy FROM strategy.leaderboard WHERE policy IN ('sft', 'grpo') AND family = 'all'
                 AND variant = 'plain' ORDER BY mean DESC LIMIT 1)
-            ORDER BY gain, family, seed""", [scenes.version]).df()
+            ORDER BY gain, family, seed""", [sampler.version]).df()
         if gains.empty:
             raise dg.Failure("no race was driven by an untrained and by a trained engineer; materialize "
                              "strategy_evaluation first")
-        told = gains.iloc[len(gains) // 2]
-        key = (str(told["family"]), int(told["seed"]))
-        before, after = (_played(connection, scenes, policy, key) for policy in ("untrained", str(told["policy"])))
+        row = gains.iloc[len(gains) // 2]
+        key = (str(row["family"]), int(row["seed"]))
+        before, after = (_played(connection, sampler, policy, key) for policy in ("untrained", str(row["policy"])))
     pictures = _saved({"race-story": story_figure(before, after)}, Path(engineers.pictures))
     return dg.MaterializeResult(metadata={
-        "family": key[0], "seed": key[1], "policy": told["policy"], "gain": float(told["gain"]), **pictures})
+        "family": key[0], "seed": key[1], "policy": row["policy"], "gain": float(row["gain"]), **pictures})
 
 
 @dg.asset(**ENGINEER_GROUP, kinds={"python", "matplotlib"}, deps=[strategy_evaluation],
           metadata=described(tables.TRAINING_CURVE))
-def training_evidence(warehouse: Warehouse, engineers: Engineers) -> dg.MaterializeResult:
+def training_evidence(warehouse: Warehouse, engineers: Engineers) -> dg.MaterializeResult[None]:
     """Training curves, scores by family, the way from nothing to the expert, the expert everywhere. One row per step.
 
     Drawn from what the newest imitator and all that practised from it logged, and from the leaderboard.
@@ -62,7 +62,7 @@ def training_evidence(warehouse: Warehouse, engineers: Engineers) -> dg.Material
     from f1_pipelines.plots.engineers import journey_figure, scores_figure, training_figure
 
     with warehouse.read() as connection:
-        scenes = sampler_of(connection)
+        sampler = sampler_of(connection)
         sft = newest_engineer(connection, "sft", engineers.profile)["checkpoint"]
         curve = connection.execute("""
             SELECT c.* FROM strategy.training_curve c JOIN strategy.engineers e ON c.run = e.checkpoint
@@ -70,8 +70,8 @@ def training_evidence(warehouse: Warehouse, engineers: Engineers) -> dg.Material
         board = connection.sql("SELECT * FROM strategy.leaderboard WHERE variant = 'plain'").df()
         races = connection.execute("""
             SELECT family, seed FROM strategy.episodes WHERE policy = 'expert' AND scenes_version = ?
-            QUALIFY row_number() OVER (PARTITION BY circuit ORDER BY family, seed) = 1""", [scenes.version]).fetchall()
-        expert = [_played(connection, scenes, "expert", key) for key in races]
+            QUALIFY row_number() OVER (PARTITION BY circuit ORDER BY family, seed) = 1""", [sampler.version]).fetchall()
+        expert = [_played(connection, sampler, "expert", key) for key in races]
     figures = {"training": training_figure(curve, board), "scores": scores_figure(board),
                "journey": journey_figure(_journey(board, curve)), "circuits": circuit_grid(expert)}
     return dg.MaterializeResult(metadata={"dagster/row_count": len(curve), "races_drawn": len(expert),
@@ -86,21 +86,21 @@ def _journey(board: pd.DataFrame, curve: pd.DataFrame) -> pd.DataFrame:
     rounds = curve.pivot_table(index="step", columns="metric", values="value").filter(regex="^student_").dropna()
     if rounds.empty:
         return held_out
-    rounds = rounds.rename(columns={"student_score": "mean", "student_low": "low", "student_high": "high"})
-    rounds = rounds.reset_index()
+    rounds = rounds.rename(columns={"student_score": "mean", "student_low": "low",
+                                    "student_high": "high"}).reset_index()
     rounds = rounds.assign(policy="sft", label=[f"before\nround {k}*" for k in range(1, len(rounds) + 1)])
     at = stages.index("sft")
     return pd.concat([held_out[:at], rounds[held_out.columns], held_out[at:]], ignore_index=True)
 
 
-def _played(connection: duckdb.DuckDBPyConnection, scenes: "ScenarioSampler", policy: str,
+def _played(connection: duckdb.DuckDBPyConnection, sampler: "ScenarioSampler", policy: str,
             key: tuple[str, int]) -> "Played":
     """A race of the examination, driven again by the calls that were stored."""
     from f1_pipelines.engineer.evaluation.episodes import replay_calls
 
     calls = connection.execute("SELECT raw_output FROM strategy.decisions WHERE policy = ? AND variant = 'plain' AND "
                                "family = ? AND seed = ? ORDER BY lap", [policy, *key]).fetchall()
-    return replay_calls(scenes.scenario(*key), policy, [output for (output,) in calls])
+    return replay_calls(sampler.scenario(*key), policy, [output for (output,) in calls])
 
 
 def _saved(figures: dict[str, "Figure"], folder: Path) -> dict[str, dg.MetadataValue]:
@@ -109,12 +109,12 @@ def _saved(figures: dict[str, "Figure"], folder: Path) -> dict[str, dg.MetadataV
     from f1_pipelines.plots.style import png_of, svg_of
 
     folder.mkdir(parents=True, exist_ok=True)
-    told: dict[str, dg.MetadataValue] = {}
+    metadata: dict[str, dg.MetadataValue] = {}
     for name, figure in figures.items():
         png = png_of(figure)
         for suffix, content in (("png", png), ("svg", svg_of(figure))):
             growing = folder / f".{name}.{suffix}"
             growing.write_bytes(content)
             growing.replace(folder / f"{name}.{suffix}")
-        told |= {name: picture(png, name), f"{name}_file": dg.MetadataValue.path(str(folder / f"{name}.png"))}
-    return told
+        metadata |= {name: picture(png, name), f"{name}_file": dg.MetadataValue.path(str(folder / f"{name}.png"))}
+    return metadata

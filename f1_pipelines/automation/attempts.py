@@ -15,6 +15,9 @@ WAITS = (timedelta(minutes=15), timedelta(hours=2))
 LOST_AFTER = timedelta(hours=3)
 
 
+Outcome = Literal["succeeded", "failed", "running"]
+
+
 @dataclass(frozen=True)
 class Attempt:
     """One run of a phase of a weekend. `version`: of the data it was asked for; None where a person started it."""
@@ -24,7 +27,7 @@ class Attempt:
     phase: str
     version: str | None
     asked_at: datetime
-    outcome: Literal["succeeded", "failed", "running"]
+    outcome: Outcome
 
 
 @dataclass(frozen=True)

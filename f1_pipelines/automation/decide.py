@@ -92,17 +92,17 @@ def decide(known: WeekendState, news: Callable[[Weekend, Phase, bool], SourceUpd
         if waits_for and not (phase == "pre_race" and weekend.race_start - now <= URGENT):
             say(f"waits for {waits_for}")
             continue
-        told = news(weekend, phase, phase == "pre_race" or now - weekend.race_start <= EXPECTED_WITHIN)
-        if told.version is None:
-            say(f"nothing to go by yet ({told.lacks})")
+        update = news(weekend, phase, phase == "pre_race" or now - weekend.race_start <= EXPECTED_WITHIN)
+        if update.version is None:
+            say(f"nothing to go by yet ({update.lacks})")
             continue
-        found = phase_status(own, told.version, known.stored.get(weekend.key) if phase == "post_race" else None, now)
-        if found.state == "ready":
-            decision.ask = decision.ask or RunRequest(weekend.key, phase, told.version)
+        status = phase_status(own, update.version, known.stored.get(weekend.key) if phase == "post_race" else None, now)
+        if status.state == "ready":
+            decision.ask = decision.ask or RunRequest(weekend.key, phase, update.version)
             blocking = blocking or f"{phase} of {weekend.key}, asked for now"
-        elif found.state == "waiting":
+        elif status.state == "waiting":
             retried = retried or f"{phase} of {weekend.key}, which is tried again"
-        say({"done": "up to date", "ready": "asked for now"}.get(found.state, found.why))
+        say({"done": "up to date", "ready": "asked for now"}.get(status.state, status.why))
     _next_prediction(known, decision, blocking)
     return decision
 
@@ -154,8 +154,8 @@ def _next_prediction(known: WeekendState, decision: Schedule, blocking: str | No
     if (coming is None or coming.race_start <= known.now or coming.key not in known.partitions
             or any(one.weekend == coming.key and one.outcome == "succeeded" for one in since)):
         return
-    found = phase_status(known.of(coming.key, NEXT_PREDICTION), learnt.run_id, None, known.now)
-    if found.state == "ready" and blocking is None:
+    status = phase_status(known.of(coming.key, NEXT_PREDICTION), learnt.run_id, None, known.now)
+    if status.state == "ready" and blocking is None:
         decision.ask = RunRequest(coming.key, NEXT_PREDICTION, learnt.run_id)
-    why = found.why or (f"waits for {blocking}" if blocking else "asked for now")
+    why = status.why or (f"waits for {blocking}" if blocking else "asked for now")
     decision.reasons.append(f"{coming.key} {NEXT_PREDICTION}: {why}")

@@ -37,7 +37,7 @@ class ContinualPredictor:
     stored: PretrainingCache | None = None
     _rows: pd.DataFrame | None = field(default=None, repr=False)
     _digests: pd.Series | None = field(default=None, repr=False)
-    _asked: dict[int, tuple[pd.DataFrame, str, LearntState]] = field(default_factory=dict, repr=False)
+    _by_season: dict[int, tuple[pd.DataFrame, str, LearntState]] = field(default_factory=dict, repr=False)
     _learnt: dict[tuple[str, ...], LearntState] = field(default_factory=dict, repr=False)
     _places: dict[tuple[str, str], PositionModel] = field(default_factory=dict, repr=False)
 
@@ -49,7 +49,7 @@ class ContinualPredictor:
         """Take note of these races. They are learnt from once a race asks, for its season says which are pretraining's.
         """
         if self._rows is None or not train_rows.equals(self._rows):
-            self._rows, self._asked = train_rows, {}
+            self._rows, self._by_season = train_rows, {}
             self._digests = pd.util.hash_pandas_object(train_rows, index=False)
 
     def scores(self, race: pd.DataFrame) -> np.ndarray:
@@ -69,7 +69,10 @@ class ContinualPredictor:
         earlier, version, _ = self._before(int(race["season"].iloc[0]))
         [stage] = race["stage"].unique()
         if (version, stage) not in self._places:
-            self._places[version, stage] = with_position_model(self._learnt[version,].trained, earlier, [stage]).places
+            fitted = with_position_model(self._learnt[version,].trained, earlier, [stage]).places
+            if fitted is None:
+                raise RuntimeError(f"{self.name} has no position model for stage {stage}")
+            self._places[version, stage] = fitted
         return draw(self._places[version, stage], race, known.trained.scores(race), name)
 
     def pretrained_before(self, season: int) -> LearntState:
@@ -82,23 +85,23 @@ class ContinualPredictor:
 
     def _before(self, season: int) -> tuple[pd.DataFrame, str, LearntState]:
         """Races of the pretraining for a season, their version, and what is known now; worked out once for a `fit`."""
-        if self._rows is None:
-            raise RuntimeError(f"{self.name} has learnt nothing yet: call fit first")
-        if season not in self._asked:
-            seasons = sorted({s for s in self._rows["season"] if s < season})[-self.last_seasons:]
-            earlier = self._rows[self._rows["season"].isin(seasons)]
+        rows = self._fitted_rows()
+        if season not in self._by_season:
+            seasons = sorted({s for s in rows["season"] if s < season})[-self.last_seasons:]
+            earlier = rows[rows["season"].isin(seasons)]
             version = self._version(earlier)
             if (version,) not in self._learnt:
                 self._learnt[version,] = self._pretrained(earlier)
-            self._asked[season] = earlier, version, self._learn_since(season, earlier, version)
-        return self._asked[season]
+            self._by_season[season] = earlier, version, self._learn_since(season, earlier, version)
+        return self._by_season[season]
 
     def _learn_since(self, season: int, earlier: pd.DataFrame, version: str) -> LearntState:
         pretrained = known = self._learnt[version,]
         if self.settings.method == "none":
             return pretrained
         steps: tuple[str, ...] = (version,)
-        since = self._rows[self._rows["season"] == season].sort_values(["race_start", "driver"])
+        rows = self._fitted_rows()
+        since = rows[rows["season"] == season].sort_values(["race_start", "driver"])
         for weekend in since["weekend"].drop_duplicates():
             window = window_of(since, weekend, self.settings.window_races)
             steps = (*steps, self._version(window))
@@ -107,8 +110,15 @@ class ContinualPredictor:
             known = self._learnt[steps]
         return known
 
+    def _fitted_rows(self) -> pd.DataFrame:
+        if self._rows is None:
+            raise RuntimeError(f"{self.name} has learnt nothing yet: call fit first")
+        return self._rows
+
     def _version(self, rows: pd.DataFrame) -> str:
         """As good as `data_version` to tell some of our rows from others, and each row is looked at once only."""
+        if self._digests is None:
+            raise RuntimeError(f"{self.name} has learnt nothing yet: call fit first")
         return self._digests[rows.index].to_numpy().tobytes().hex()
 
     def _pretrained(self, rows: pd.DataFrame) -> LearntState:

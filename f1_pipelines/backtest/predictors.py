@@ -35,11 +35,11 @@ class TrainedPredictor:
     def fit(self, train_rows: pd.DataFrame) -> None:
         """Learn from the latest seasons of these races, unless that was done."""
         seasons = sorted(int(season) for season in train_rows["season"].unique())
-        kept = seasons if self.last_seasons is None else seasons[-self.last_seasons:]
-        rows = train_rows[train_rows["season"].isin(kept)]
+        used = seasons if self.last_seasons is None else seasons[-self.last_seasons:]
+        rows = train_rows[train_rows["season"].isin(used)]
         if self._rows is None or not rows.equals(self._rows):
             self._rows = rows
-            self.trained, _ = train(rows, replace(self.config, seasons=tuple(kept)))
+            self.trained, _ = train(rows, replace(self.config, seasons=tuple(used)))
 
     def scores(self, race: pd.DataFrame) -> np.ndarray:
         """Score one race, higher = further ahead."""
@@ -50,7 +50,7 @@ class TrainedPredictor:
         trained, [stage] = self.ranker_for(race), race["stage"].unique()
         if trained.places is None or stage not in trained.places.weights:
             trained = self.trained = with_position_model(trained, self._rows, [stage])
-        return draw(trained.places, race, trained.scores(race), self.name)
+        return draw(trained.position_model(), race, trained.scores(race), self.name)
 
     def ranker_for(self, race: pd.DataFrame) -> TrainedRanker:
         """What scores this race."""
@@ -76,6 +76,8 @@ class GridLogit:
 
     def drawn(self, race: pd.DataFrame) -> np.ndarray:
         """Places of many races, (DRAWS, N)."""
+        if self._places is None:
+            raise RuntimeError(f"{self.name} has learnt nothing yet: call fit first")
         return draw(self._places, race.assign(stage="grid"), np.zeros(len(race)), self.name)
 
 

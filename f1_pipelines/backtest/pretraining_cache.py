@@ -5,7 +5,8 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from f1_pipelines.models.checkpoints import META, CheckpointError, load_checkpoint, save_checkpoint, stored_checkpoints
+from f1_pipelines.checkpoints.store import META, CheckpointError
+from f1_pipelines.models.checkpoints import load_checkpoint, save_checkpoint, stored_checkpoints
 from f1_pipelines.models.config import TrainConfig
 from f1_pipelines.models.continual.fisher import load_fisher
 from f1_pipelines.models.continual.update import LearntState

@@ -25,9 +25,12 @@ SEASONS_TESTED_BY_WEEKEND = {"prequential_2026": (2026,)}
 class Predictor(Protocol):
     """Anything that ranks a field: a model, or a rule that learns nothing."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """As in `ranking.evaluation.predictor`."""
+        ...
 
-    def fit(self, train: pd.DataFrame) -> None:
+    def fit(self, train_rows: pd.DataFrame) -> None:
         """Learn from races: starters' feature rows with `official_order` (1 = winner) and `classified`."""
         ...
 
@@ -58,9 +61,9 @@ class Evaluated:
     cars: pd.DataFrame
 
 
-OnRaceEvaluated = tuple[list[dict[str, object]], pd.DataFrame | None]
+RaceEvaluation = tuple[list[dict[str, object]], pd.DataFrame | None]
 # By versions of the rows learnt from and tested, and the predictor's name.
-KnownFolds = dict[tuple[str, str, str], list[OnRaceEvaluated]]
+KnownFolds = dict[tuple[str, str, str], list[RaceEvaluation]]
 
 
 def folds(rows: pd.DataFrame, protocol: str) -> Iterator[tuple[pd.DataFrame, pd.DataFrame]]:
@@ -104,33 +107,33 @@ def evaluate_races(predictors: Sequence[Predictor], features_with_targets: pd.Da
                   for _, race in test.groupby("weekend", sort=False)]
         fold = None if known is None else (data_version(train), data_version(test))
         for predictor in predictors:
-            done = known.get((*fold, predictor.name)) if fold else None
+            done = known.get((*fold, predictor.name)) if known is not None and fold else None
             if done is None:
                 predictor.fit(train)
                 done = [_judge_race(predictor, race, seen) for race, seen in tested]
-            if fold:
+            if known is not None and fold:
                 known[*fold, predictor.name] = done
-            for judged, told in done:
+            for judged, probabilities in done:
                 races += [{**row, "protocol": protocol} for row in judged]
-                cars += [] if told is None else [told.assign(protocol=protocol)]
+                cars += [] if probabilities is None else [probabilities.assign(protocol=protocol)]
     return Evaluated(pd.DataFrame(races), pd.concat(cars, ignore_index=True) if cars else pd.DataFrame())
 
 
-def _judge_race(predictor: Predictor, race: pd.DataFrame, seen: pd.DataFrame) -> OnRaceEvaluated:
+def _judge_race(predictor: Predictor, race: pd.DataFrame, seen: pd.DataFrame) -> RaceEvaluation:
     """One race, whatever the protocol: a row for each population, and the chances of its cars if there are any."""
-    order, scores, told, believed = race["official_order"], np.asarray(predictor.scores(seen)), None, {}
-    said = {**race[["weekend", "season", "race_start"]].iloc[0], "predictor": predictor.name}
+    order, scores, probabilities, believed = race["official_order"], np.asarray(predictor.scores(seen)), None, {}
+    key = {**race[["weekend", "season", "race_start"]].iloc[0], "predictor": predictor.name}
     if isinstance(predictor, ProbabilisticPredictor):
-        told = position_probabilities(predictor.drawn(seen), seen["constructor"])
-        told = told.assign(driver=seen["driver"], official_order=order.to_numpy("int64"), **said)
-        believed = chance_metrics(told)
+        probabilities = position_probabilities(predictor.drawn(seen), seen["constructor"])
+        probabilities = probabilities.assign(driver=seen["driver"], official_order=order.to_numpy("int64"), **key)
+        believed = chance_metrics(probabilities)
     rows = []
     for population in POPULATIONS:
-        kept = np.ones(len(race), bool) if population == "starters" else race["classified"].to_numpy(bool)
-        rows.append({**said, "population": population, "n_cars": int(kept.sum()),
-                     **race_metrics(scores[kept], order.to_numpy("float64")[kept]),
+        counted = np.ones(len(race), bool) if population == "starters" else race["classified"].to_numpy(bool)
+        rows.append({**key, "population": population, "n_cars": int(counted.sum()),
+                     **race_metrics(scores[counted], order.to_numpy("float64")[counted]),
                      **(believed if population == "starters" else {})})
-    return rows, told
+    return rows, probabilities
 
 
 def evaluate(predictors: Sequence[Predictor], features_with_targets: pd.DataFrame, protocol: str) -> pd.DataFrame:

@@ -47,7 +47,7 @@ def default_predictors(protocol: str, results: pd.DataFrame, checkpoints: Path |
         checkpoints: Folder with pretrainings that need not be repeated.
     """
     from f1_pipelines.backtest.continual_predictors import ContinualPredictor, PretrainedPredictor
-    from f1_pipelines.backtest.predictors import GridLogit, champion, f1net_reference
+    from f1_pipelines.backtest.predictors import GridLogit, TrainedPredictor, champion, f1net_reference
     from f1_pipelines.backtest.pretraining_cache import PretrainingCache
     from f1_pipelines.forecast.monte_carlo_rows import SimulatedRaces, evaluated_races
     from f1_pipelines.models.config import F1NET
@@ -55,8 +55,10 @@ def default_predictors(protocol: str, results: pd.DataFrame, checkpoints: Path |
 
     if protocol in SEASONS_TESTED_BY_WEEKEND:
         stored = PretrainingCache(checkpoints) if checkpoints else None
-        ours, reference = ContinualPredictor(DEFAULT, stored=stored), ContinualPredictor(DEFAULT, F1NET, stored=stored)
-        models = [PretrainedPredictor(reference), reference, PretrainedPredictor(ours), ours]
+        learning = ContinualPredictor(DEFAULT, stored=stored)
+        ours: TrainedPredictor | ContinualPredictor = learning
+        reference = ContinualPredictor(DEFAULT, F1NET, stored=stored)
+        models: list[Predictor] = [PretrainedPredictor(reference), reference, PretrainedPredictor(learning), learning]
     else:
         ours = champion()
         models = [f1net_reference(), ours]
@@ -89,9 +91,9 @@ def versions(rows: pd.DataFrame, kinds: pd.DataFrame, protocol: str) -> tuple[st
     from f1_pipelines.sim.engine.step import ENGINE_VERSION
 
     tested = kinds[kinds.index.isin(set(rows["weekend"]))].sort_index()
-    said = [EVALUATION_VERSION, protocol, RANKER, F1NET, DEFAULT, INPUTS, PRIOR, ENGINE_VERSION, STRETCH, DAY_SD_PCT,
-            evaluated_races(), tested.to_csv()]
-    return data_version(rows), hashlib.sha256(repr(said).encode()).hexdigest()[:12]
+    settings = [EVALUATION_VERSION, protocol, RANKER, F1NET, DEFAULT, INPUTS, PRIOR, ENGINE_VERSION, STRETCH,
+                DAY_SD_PCT, evaluated_races(), tested.to_csv()]
+    return data_version(rows), hashlib.sha256(repr(settings).encode()).hexdigest()[:12]
 
 
 def evaluate_protocol(rows: pd.DataFrame, results: pd.DataFrame, kinds: pd.DataFrame, protocol: str,

@@ -70,8 +70,10 @@ def circuit_parameters(row: Mapping[str, Any] | pd.Series) -> CircuitParameters:
             values[name] = float(row[column])
         else:
             values.setdefault(name, []).append(float(row[column]))
-    tuples = {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
-    return CircuitParameters(**{**tuples, "race_laps": int(values["race_laps"]), "circuit": str(row["circuit"]),
+    tuples: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name,
+                              value in values.items()}
+    return CircuitParameters(**{
+        **tuples, "race_laps": int(values["race_laps"]), "circuit": str(row["circuit"]),
                                 "season": int(row["season"]), "provenance": str(row["provenance"])})
 
 
@@ -98,10 +100,11 @@ def prior_row(start: CircuitParameters, layout: str) -> dict[str, Any]:
 
 def fitted_row(view: SeasonView, start: CircuitParameters, layout: str) -> dict[str, Any]:
     """One row: what was measured in place of the prior, as far as it was."""
-    values, errors, circuit = _flat(start), {}, start.circuit
+    values, circuit = _flat(start), start.circuit
+    errors: dict[str, float | None] = {}
     races, laps = view.races(circuit, "base")
     if races:
-        measured = view.measured(circuit)
+        measured: dict[str, tuple[float, float | None]] = dict(view.measured(circuit))
         burnt = start.fuel_burn_kg_per_lap * start.fuel_effect_s_per_kg
         trend, trend_se = measured.pop("trend", (values["track_trend_s_per_lap"] - burnt, None))
         measured["track_trend_s_per_lap"] = (trend + burnt, trend_se)

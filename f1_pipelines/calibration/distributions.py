@@ -7,6 +7,7 @@ compared with races that draw them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -46,7 +47,8 @@ def distributions(races: Sequence[RaceKnowledge], results: pd.DataFrame, circuit
     places = [grid_to_flag(known, np.arange(len(known.real.drivers)), known.real.finish) for known in races]
     real = pd.concat([measures(pd.concat([known.laps for known in races]), results),
                       *(flag_gaps(known.real.weekend, known.gap_s[known.real.finishers]) for known in races), *places])
-    parts, drawn = [], {known.real.weekend: [] for known in races}
+    parts: list[pd.DataFrame] = []
+    drawn: dict[str, list[pd.DataFrame]] = {known.real.weekend: [] for known in races}
     for known in races:
         own = own_circuit(known.circuit, known.real, known.fit)
         result = replay(known.real, own, pace_of(known.real, known.fit), episodes, engine=engine)
@@ -67,16 +69,16 @@ def measures(staged: pd.DataFrame, results: pd.DataFrame) -> pd.DataFrame:
     """What is measured on laps, one row per race and quantity: `weekend`, `quantity`, `value`."""
     distance = staged.groupby("weekend")["lap"].max().to_dict()
     clean = dry_races(staged)
-    found = overtaking.pairs(staged, fit_races(clean, distance))
+    pairs = overtaking.pairs(staged, fit_races(clean, distance))
     losses, ratios = stops.stop_losses(staged), safety_cars.lap_ratios(staged)
     first = undercut.undercuts(staged, losses)
     spread = safety_cars.spread_under_sc(staged, safety_cars.periods(safety_cars.status_by_race(staged, distance)))
     by_quantity = {
         "places changed in lap 1, mean": incidents.places_by_race(incidents.first_laps(staged, results)),
-        "passes per race, gap < 1.5 s": _by_race(found[found["gap_s"] < overtaking.FIT_GAP_S], "passed", "sum"),
+        "passes per race, gap < 1.5 s": _by_race(pairs[pairs["gap_s"] < overtaking.FIT_GAP_S], "passed", "sum"),
         "share of clean laps begun < 1 s behind": _share_close(clean),
-        "median gap to the car ahead in pairs < 3 s, s": _by_race(found[found["gap_s"] < 3.0], "gap_s", "median"),
-        "lap scatter, robust sd of pairs' loss, s": _by_race(found[found["gap_s"] > 3.0], "loss_s", _mad),
+        "median gap to the car ahead in pairs < 3 s, s": _by_race(pairs[pairs["gap_s"] < 3.0], "gap_s", "median"),
+        "lap scatter, robust sd of pairs' loss, s": _by_race(pairs[pairs["gap_s"] > 3.0], "loss_s", _mad),
         "stop loss green, median, s": _by_race(losses[losses["kind"] == "green"], "loss_s", "median"),
         "stop loss green, robust sd, s": _by_race(losses[losses["kind"] == "green"], "loss_s", _mad),
         "stop loss VSC, s": _by_race(losses[losses["kind"] == "vsc"], "loss_s", "median"),
@@ -108,7 +110,7 @@ def grid_to_flag(known: RaceKnowledge, grid: np.ndarray, finish: np.ndarray) -> 
                         columns=["weekend", "quantity", "value"])
 
 
-def compare(real: pd.DataFrame, simulated: pd.DataFrame, circuit: Mapping[str, str]) -> Iterator[tuple]:
+def compare(real: pd.DataFrame, simulated: pd.DataFrame, circuit: Mapping[str, str]) -> Iterator[tuple[Any, ...]]:
     """Means over races by quantity, of all circuits and of each."""
     ours = simulated.groupby(["quantity", "weekend"])["value"].mean()
     theirs = real.groupby(["quantity", "weekend"])["value"].mean()
@@ -122,7 +124,7 @@ def compare(real: pd.DataFrame, simulated: pd.DataFrame, circuit: Mapping[str, s
 
 
 def compare_events(events: pd.DataFrame, retired: pd.DataFrame, circuit: Mapping[str, str],
-                   free: Mapping[str, CircuitParameters]) -> Iterator[tuple]:
+                   free: Mapping[str, CircuitParameters]) -> Iterator[tuple[Any, ...]]:
     """Neutralisations and retirements: real races against races that draw them."""
     weekends = pd.Series(sorted(retired["weekend"].unique()))
     here = weekends.map(circuit)
@@ -170,7 +172,7 @@ def _share_close(clean: pd.DataFrame) -> pd.DataFrame:
     return _by_race(clean.assign(close=(clean["gap_s"] < CLOSE_S).astype(float)), "close", "mean")
 
 
-def _by_race(rows: pd.DataFrame, column: str, how) -> pd.DataFrame:
+def _by_race(rows: pd.DataFrame, column: str, how: Any) -> pd.DataFrame:
     return rows.groupby("weekend")[column].agg(how).rename("value").dropna().reset_index()
 
 

@@ -47,9 +47,9 @@ class Evidence:
         if not fits:
             raise CannotFit(f"no fitted race before {season}; the first is {min(self.fits)}")
         distance = {weekend: laps for weekend, laps in self.distance.items() if int(weekend[:4]) < season}
-        found = old(self.pairs)
-        return replace(self, staged=old(self.staged), fits=fits, by_race=old(self.by_race), pairs=found,
-                       pass_rule=overtaking.fit_pass_rule(found, self.circuit), events=old(self.events),
+        pairs = old(self.pairs)
+        return replace(self, staged=old(self.staged), fits=fits, by_race=old(self.by_race), pairs=pairs,
+                       pass_rule=overtaking.fit_pass_rule(pairs, self.circuit), events=old(self.events),
                        retirements=old(self.retirements), losses=old(self.losses), distance=distance,
                        through=max(distance, key=lambda weekend: self.race_order[weekend]))
 
@@ -78,8 +78,8 @@ def gather(laps: pd.DataFrame, results: pd.DataFrame, pit_stops: pd.DataFrame, c
     if results.empty:
         raise CannotFit(f"no results of the {len(distance)} races with laps; load race_results for them")
     losses = known_stops(stops.stop_losses(staged), pit_stops)
-    found = overtaking.pairs(staged, fits)
-    if found.empty:
+    pairs = overtaking.pairs(staged, fits)
+    if pairs.empty:
         raise CannotFit(f"no car follows another in {len(distance)} races: session_time_s is missing in their laps; "
                         "wanted the time of day of each lap's end")
     starts = incidents.first_laps(staged, results)
@@ -88,7 +88,7 @@ def gather(laps: pd.DataFrame, results: pd.DataFrame, pit_stops: pd.DataFrame, c
     by_race = {
         **free_air(clean, distance, circuit),
         "stop_scatter": stops.scatter_by_race(losses), "fresh_gain": incidents.fresh_gain_by_race(staged, rest),
-        "dirty_air": overtaking.dirty_air_by_race(found), "first_lap_places": incidents.places_by_race(starts),
+        "dirty_air": overtaking.dirty_air_by_race(pairs), "first_lap_places": incidents.places_by_race(starts),
         "first_lap_loss": incidents.first_lap_loss_by_race(staged, starts),
         **{f"stop_{kind}": stops.loss_by_race(losses, kind) for kind in stops.KINDS},
         **{f"ratio_{kind}": safety_cars.ratio_by_race(ratios, kind) for kind in ratios["kind"].unique()}}
@@ -96,7 +96,7 @@ def gather(laps: pd.DataFrame, results: pd.DataFrame, pit_stops: pd.DataFrame, c
     values = values.assign(season=values["weekend"].str[:4].astype(int), circuit=values["weekend"].map(circuit))
     return Evidence(
         staged, fits, values[["weekend", "season", "circuit", "quantity", "value", "se", "n"]],
-        found, overtaking.fit_pass_rule(found, circuit),
+        pairs, overtaking.fit_pass_rule(pairs, circuit),
         safety_cars.periods(safety_cars.status_by_race(staged, distance)),
         incidents.retirements(results), losses, circuit,
         distance, order, max(distance, key=lambda weekend: order[weekend]))

@@ -8,6 +8,7 @@ prior from earlier seasons; `race_alone` has not.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -62,11 +63,11 @@ def _models(half: float, prior: Prior | None) -> Iterator[tuple[str, Model]]:
     yield "_linear", _linear
 
 
-def _driver_median(known: pd.DataFrame, asked: pd.DataFrame) -> np.ndarray:
-    return asked["driver"].map(known.groupby("driver")["lap_time_s"].median()).to_numpy(float)
+def _driver_median(known: pd.DataFrame, held_out: pd.DataFrame) -> np.ndarray:
+    return held_out["driver"].map(known.groupby("driver")["lap_time_s"].median()).to_numpy(float)
 
 
-def _linear(known: pd.DataFrame, asked: pd.DataFrame) -> np.ndarray:
+def _linear(known: pd.DataFrame, held_out: pd.DataFrame) -> np.ndarray:
     """driver + compound + one slope of age: what a model without the trend can do."""
     drivers, column = np.unique(known["driver"].to_numpy(str), return_inverse=True)
 
@@ -77,11 +78,11 @@ def _linear(known: pd.DataFrame, asked: pd.DataFrame) -> np.ndarray:
     centre, k = known["lap_time_s"].median(), len(drivers)
     fit = huber_ridge(regressors(known), known["lap_time_s"].to_numpy() - centre, column, k, np.zeros(k + 3),
                       np.r_[np.full(k, 5.0), 0.5, 0.5, 0.1])
-    level = asked["driver"].map(dict(zip(drivers.tolist(), fit.coef[:k], strict=True))).to_numpy(float)
-    return centre + level + regressors(asked) @ fit.coef[k:]
+    level = held_out["driver"].map(dict(zip(drivers.tolist(), fit.coef[:k], strict=True))).to_numpy(float)
+    return centre + level + regressors(held_out) @ fit.coef[k:]
 
 
-def _later_race(laps: pd.DataFrame, half: float, prior: Prior) -> Iterator[tuple]:
+def _later_race(laps: pd.DataFrame, half: float, prior: Prior) -> Iterator[tuple[Any, ...]]:
     """The race from its prior alone, level known or from ten laps; beside the same without a trend and without all."""
     time = laps["lap_time_s"]
     rest = {"": time - design(laps, half) @ prior.mean, "_driver_median": time,

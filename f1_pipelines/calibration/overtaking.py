@@ -81,14 +81,14 @@ class PassRule:
         return None
 
 
-def fit_pass_rule(found: pd.DataFrame, circuits: Mapping[str, str], rounds: int = 30) -> PassRule:
+def fit_pass_rule(passes: pd.DataFrame, circuits: Mapping[str, str], rounds: int = 30) -> PassRule:
     """Logistic regression by Newton's method, priors on every coefficient.
 
     Args:
-        found: Pairs.
+        passes: Pairs.
         circuits: Circuit by weekend.
     """
-    near = found[(found["gap_s"] < FIT_GAP_S) & found["advantage_s"].abs().lt(5.0)]
+    near = passes[(passes["gap_s"] < FIT_GAP_S) & passes["advantage_s"].abs().lt(5.0)]
     season = near["season"].to_numpy()
     eras = [era for era in ERAS if ((season >= era[0]) & (season <= era[1])).any()]
     names, circuit = np.unique(near["weekend"].map(circuits).to_numpy(str), return_inverse=True)
@@ -116,13 +116,13 @@ def fit_pass_rule(found: pd.DataFrame, circuits: Mapping[str, str], rounds: int 
                     len(near), _auc(x @ coef, y))
 
 
-def dirty_air_by_race(found: pd.DataFrame) -> pd.DataFrame:
+def dirty_air_by_race(passes: pd.DataFrame) -> pd.DataFrame:
     """What a follower who is no quicker loses, as the engine's slope: `weekend`, `value` [s at no gap], `se`, `n`.
 
     loss = value (1 - gap / 3 s) with the least absolute error: lap noise has a median of zero, not a mean of zero. Only
     cars without an advantage: the others are held up as well, which the engine does by itself.
     """
-    slow = found[(found["advantage_s"] < 0) & (found["gap_s"] < REACH_S) & ~found["passed"]]
+    slow = passes[(passes["advantage_s"] < 0) & (passes["gap_s"] < REACH_S) & ~passes["passed"]]
     close = 1 - slow["gap_s"] / REACH_S
     rows = []
     for weekend, laps in slow.assign(close=close, ratio=slow["loss_s"] / close).groupby("weekend"):

@@ -80,12 +80,13 @@ def _running(who: pd.Series, value: pd.Series, race: pd.Series, until: pd.Series
     seen = value.notna().to_numpy()
     number, limit, values = race.to_numpy(float), until.to_numpy(float), value.to_numpy(float)
     for rows in who.groupby(who).indices.values():
-        told = rows[seen[rows]]
-        ago = number[rows][:, None] - number[told][None]
-        weight = np.where(number[told][None] < limit[rows][:, None], 0.5 ** (np.maximum(ago, 0) / HALF_LIFE_RACES), 0.0)
+        with_pace = rows[seen[rows]]
+        ago = number[rows][:, None] - number[with_pace][None]
+        weight = np.where(number[with_pace][None] < limit[rows][:, None], 0.5 ** (np.maximum(ago, 0) / HALF_LIFE_RACES),
+                          0.0)
         total = weight.sum(axis=1)
         known = total > 0
-        out[rows[known]] = (weight[known] @ values[told]) / total[known]
+        out[rows[known]] = (weight[known] @ values[with_pace]) / total[known]
     return pd.Series(out, who.index)
 
 
@@ -114,6 +115,6 @@ def forecast_pace(frame: pd.DataFrame, season: int) -> pd.Series:
     earlier = frame[year < season]
     if earlier["pace_pct"].notna().sum() < LEAST_ENTRIES:
         raise ValueError(f"{season}: fewer than {LEAST_ENTRIES} earlier entries with race pace to learn from")
-    asked = frame[year == season]
+    target = frame[year == season]
     coef = fit_pace(earlier).coef
-    return pd.Series(coef[0] + design(asked) @ coef[1:], asked.index)
+    return pd.Series(coef[0] + design(target) @ coef[1:], target.index)

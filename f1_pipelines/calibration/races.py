@@ -15,8 +15,8 @@ LEAST_RACE_LAPS = 150  # clean laps below which a race says nothing (a dry race 
 def race_distance(staged: pd.DataFrame, calendar: pd.DataFrame) -> dict[str, int]:
     """Laps of each race: what the calendar says, else the longest distance that any car drove."""
     driven = staged.groupby("weekend")["lap"].max()
-    told = calendar.set_index("weekend")["race_laps"]
-    return {w: int(told[w]) if w in told.index and pd.notna(told[w]) else int(n) for w, n in driven.items()}
+    planned = calendar.set_index("weekend")["race_laps"]
+    return {w: int(planned[w]) if w in planned.index and pd.notna(planned[w]) else int(n) for w, n in driven.items()}
 
 
 def dry_races(staged: pd.DataFrame) -> pd.DataFrame:
@@ -39,11 +39,11 @@ def term_values(fits: Mapping[str, RaceFit], circuits: Mapping[str, str]) -> pd.
     rows = []
     for weekend, fit in fits.items():
         precision = 1 / fit.terms_se**2 - 1 / WIDE_SD**2
-        told = precision > 0.05 / WIDE_SD**2  # less is rounding: the term has no data
-        safe = np.where(told, precision, 1.0)
-        value = np.where(told, (fit.terms / fit.terms_se**2 - WIDE_MEAN / WIDE_SD**2) / safe, np.nan)
+        measured = precision > 0.05 / WIDE_SD**2  # less is rounding: the term has no data
+        safe = np.where(measured, precision, 1.0)
+        value = np.where(measured, (fit.terms / fit.terms_se**2 - WIDE_MEAN / WIDE_SD**2) / safe, np.nan)
         rows.append(pd.DataFrame({"weekend": weekend, "season": int(weekend[:4]), "circuit": circuits[weekend],
-                                  "term": TERMS, "value": value, "se": np.where(told, safe**-0.5, np.inf)}))
+                                  "term": TERMS, "value": value, "se": np.where(measured, safe**-0.5, np.inf)}))
     return pd.concat(rows, ignore_index=True)
 
 

@@ -39,17 +39,18 @@ def periods(statuses: Mapping[str, np.ndarray]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["weekend", "kind", "first_lap", "laps", "share"])
 
 
-def event_rates(found: pd.DataFrame, circuits: Mapping[str, str], kind: str, strength: float = 4.0) -> pd.DataFrame:
+def event_rates(periods_by_race: pd.DataFrame, circuits: Mapping[str, str], kind: str,
+                strength: float = 4.0) -> pd.DataFrame:
     """Events per race by circuit, shrunk to the pooled rate with the weight of four races (docs/physics.md#circuits).
 
     Args:
-        found: Periods.
+        periods_by_race: Periods.
         circuits: Circuit of every race that was looked at, with or without an event.
 
     Returns:
         Index circuit (and `""`, the pooled rate): `value` [1/race], `se`, `races`.
     """
-    count = found[found["kind"] == kind].groupby("weekend").size()
+    count = periods_by_race[periods_by_race["kind"] == kind].groupby("weekend").size()
     per_race = pd.Series({weekend: float(count.get(weekend, 0)) for weekend in circuits})
     pooled = max(float(per_race.mean()), 0.5 / len(per_race))
     by_circuit = per_race.groupby(pd.Series(circuits)).agg(["sum", "size"])
@@ -100,7 +101,7 @@ def ratio_by_race(ratios: pd.DataFrame, kind: str) -> pd.DataFrame:
     return pd.DataFrame({"value": value, "n": n, "se": RATIO_SD / independent}).reset_index()
 
 
-def spread_under_sc(staged: pd.DataFrame, found: pd.DataFrame) -> pd.DataFrame:
+def spread_under_sc(staged: pd.DataFrame, sc_periods: pd.DataFrame) -> pd.DataFrame:
     """How the field closes up: safety cars of four laps or more that did not start in the first three.
 
     Returns:
@@ -109,7 +110,8 @@ def spread_under_sc(staged: pd.DataFrame, found: pd.DataFrame) -> pd.DataFrame:
     """
     rows = []
     by_race = dict(list(staged.groupby("weekend")))
-    for event in found[(found["kind"] == "sc") & (found["laps"] >= 4) & (found["first_lap"] > 3)].itertuples():
+    long_ones = sc_periods[(sc_periods["kind"] == "sc") & (sc_periods["laps"] >= 4) & (sc_periods["first_lap"] > 3)]
+    for event in long_ones.itertuples():
         laps = by_race[event.weekend]
         for k in range(event.laps + 2):
             lap = event.first_lap - 1 + k

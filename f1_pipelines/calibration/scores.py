@@ -43,10 +43,10 @@ def lap_errors_of(result: Replay, real: RealRace, laps: pd.DataFrame) -> dict[st
     line = np.where(result.line_s > 0.5 * OUT_S, np.nan, result.line_s)
     simulated = np.median(np.diff(line, axis=0), axis=1)  # retirements are given: a car is out in all episodes
     place = {driver: n for n, driver in enumerate(real.drivers)}
-    asked = laps[laps["clean"] & (laps["lap"] > result.first) & (laps["lap"] <= real.laps)
-                 & laps["driver"].isin(real.drivers)]
-    ours = simulated[asked["lap"].to_numpy() - 1 - result.first, asked["driver"].map(place).to_numpy()]
-    error = asked["lap_time_s"].to_numpy() - ours
+    compared = laps[laps["clean"] & (laps["lap"] > result.first) & (laps["lap"] <= real.laps)
+                    & laps["driver"].isin(real.drivers)]
+    ours = simulated[compared["lap"].to_numpy() - 1 - result.first, compared["driver"].map(place).to_numpy()]
+    error = compared["lap_time_s"].to_numpy() - ours
     error = error[np.isfinite(error)]
     if not len(error):
         return {}

@@ -57,16 +57,16 @@ class SeasonView:
 
     def measured(self, circuit: str) -> dict[str, Value]:
         """Columns of `sim.circuits` that were measured, and `trend` (fuel and track together [s/lap])."""
-        found = {column: self._pooled[name].at(circuit) for column, name in DIRECT.items() if name in self._pooled}
+        values = {column: self._pooled[name].at(circuit) for column, name in DIRECT.items() if name in self._pooled}
         if "trend" in self._pooled:
-            found["trend"] = self._pooled["trend"].at(circuit)
+            values["trend"] = self._pooled["trend"].at(circuit)
         for column, name in RATIO_TO_GREEN.items():
             if name in self._pooled:
-                green = found["stop_loss_green_s"][0]
+                green = values["stop_loss_green_s"][0]
                 value, error = self._pooled[name].at(circuit)
-                found[column] = max(value, 0.0) * green, error * green
-        found["base_lap_s"] = base_lap(self._rows["base"], circuit, self.season)
-        return {**found, **self._chances(circuit), **self._passing(circuit)}
+                values[column] = max(value, 0.0) * green, error * green
+        values["base_lap_s"] = base_lap(self._rows["base"], circuit, self.season)
+        return {**values, **self._chances(circuit), **self._passing(circuit)}
 
     def _chances(self, circuit: str) -> dict[str, Value]:
         tables = {"sc_per_race": self._rates["sc"], "vsc_per_race": self._rates["vsc"],
@@ -80,10 +80,14 @@ class SeasonView:
         rule = self.evidence.pass_rule
         if not rule.era:
             return {}
-        coef, se = rule.of_season(self.season) or rule.of_season(max(low for low, _ in rule.era))
-        found = {"pass_intercept": (float(coef[0]), float(se[0])), "pass_per_advantage": (float(coef[1]), float(se[1])),
-                 "pass_per_gap": (-float(coef[2]), float(se[2]))}  # the engine counts the gap against
-        return {**found, "pass_circuit": rule.circuit[circuit]} if circuit in rule.circuit else found
+        fitted = rule.of_season(self.season) or rule.of_season(max(low for low, _ in rule.era))
+        if fitted is None:
+            return {}
+        coef, se = fitted
+        values = {"pass_intercept": (float(coef[0]), float(se[0])),
+                  "pass_per_advantage": (float(coef[1]), float(se[1])),
+                  "pass_per_gap": (-float(coef[2]), float(se[2]))}  # the engine counts the gap against
+        return {**values, "pass_circuit": rule.circuit[circuit]} if circuit in rule.circuit else values
 
 
 def base_lap(base: pd.DataFrame, circuit: str, season: int) -> tuple[float, float]:

@@ -77,8 +77,8 @@ def _add_status(plain: pd.DataFrame, digits: pd.Series) -> None:
 def _age(plain: pd.DataFrame) -> pd.Series:
     """Laps on the set when the lap began; where its past is unknown it counts as new."""
     in_stint = plain.groupby([*CAR, "stint"]).cumcount().where(plain["stint"].notna()).astype(float)
-    told = plain["tyre_age_laps"].where(plain["tyre_age_laps"] <= OLDEST_SET)
-    return (told - 1.0).clip(lower=0).fillna(in_stint)
+    known = plain["tyre_age_laps"].where(plain["tyre_age_laps"] <= OLDEST_SET)
+    return (known - 1.0).clip(lower=0).fillna(in_stint)
 
 
 def _add_burden(plain: pd.DataFrame) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -124,11 +125,12 @@ def replayable(evidence: Evidence, results: pd.DataFrame, qualifying: pd.DataFra
                 real, evidence.fits[weekend], now[real.circuit, season], then[real.circuit], laps,
                 evidence.losses[evidence.losses["weekend"] == weekend],
                 sheet.set_index("driver")["gap_s"].reindex(list(real.drivers)).to_numpy("float64", na_value=np.nan),
-                *(cars[name].to_numpy(float) for name in ("forecast", "at_start", "qualifying_pct")),
+                cars["forecast"].to_numpy(float), cars["at_start"].to_numpy(float),
+                cars["qualifying_pct"].to_numpy(float),
                 _half_fit(laps, real.laps, priors.of(evidence.circuit[weekend])))
 
 
-def race_rows(known: RaceKnowledge, episodes: int) -> Iterator[dict]:
+def race_rows(known: RaceKnowledge, episodes: int) -> Iterator[dict[str, Any]]:
     """Every method's row of one race."""
     real, fit, half = known.real, known.fit, known.real.laps // 2
     own, pace = own_circuit(known.circuit, real, fit), pace_of(real, fit)
@@ -206,7 +208,7 @@ def summarise(validation: pd.DataFrame) -> pd.DataFrame:
 
 
 def _row(known: RaceKnowledge, method: str, result: Replay | np.ndarray,
-         circuit: CircuitParameters | None = None) -> dict:
+         circuit: CircuitParameters | None = None) -> dict[str, Any]:
     real = known.real
     order = result.mean_place if isinstance(result, Replay) else result
     row = {"weekend": real.weekend, "method": method, "real_inputs": INPUTS[method],

@@ -24,7 +24,7 @@ class Finding:
 
     what: str
     well: bool
-    told: str
+    text: str
 
 
 def examine(deep: bool = False) -> list[Finding]:
@@ -33,7 +33,7 @@ def examine(deep: bool = False) -> list[Finding]:
     Args:
         deep: Read every block and row of the warehouse and its copies, and every checkpoint.
     """
-    told = settings()
+    current = settings()
     looks: dict[str, Callable[[Settings], str]] = {
         "calendar": _calendar, "source": _source, "warehouse": _warehouse, "races": _races,
         "tracking": _tracking, "dagster": _dagster_home, "runs": lambda _: find_lost_runs()}
@@ -42,32 +42,32 @@ def examine(deep: bool = False) -> list[Finding]:
     findings = []
     for what, look in looks.items():
         try:
-            findings.append(Finding(what, True, look(told)))
+            findings.append(Finding(what, True, look(current)))
         except Exception as problem:  # noqa: BLE001  a doctor reports whatever is wrong
             findings.append(Finding(what, False, " ".join(str(problem).split())))
     return findings
 
 
-def _calendar(told: Settings) -> str:
-    weekends = known_weekends(told.calendar_path)
+def _calendar(current: Settings) -> str:
+    weekends = known_weekends(current.calendar_path)
     to_come = [weekend for weekend in weekends if weekend.race_start > datetime.now(UTC)]
     after = f"next race {to_come[0].key} on {to_come[0].race_start:%Y-%m-%d}" if to_come else \
         "no race to come: materialize race_calendar for the newest season, or install a newer release"
     return f"{len(weekends)} weekends, {after}"
 
 
-def _source(told: Settings) -> str:
-    if told.f1_source == "f1db" and told.f1_f1db_path:
+def _source(current: Settings) -> str:
+    if current.f1_source == "f1db" and current.f1_f1db_path:
         from f1_pipelines.sources.f1db.release import F1dbRelease
 
-        return f"{F1dbRelease(told.f1_f1db_path).version} at {told.f1_f1db_path}"
-    if told.f1_source == "sample":
+        return f"{F1dbRelease(current.f1_f1db_path).version} at {current.f1_f1db_path}"
+    if current.f1_source == "sample":
         return "sample, embedded: seasons that this project made up, no network needed"
-    return f"{told.f1_source}, asked over the network when a run needs it"
+    return f"{current.f1_source}, asked over the network when a run needs it"
 
 
-def _warehouse(told: Settings) -> str:
-    warehouse = WarehouseFile(told.f1_warehouse)
+def _warehouse(current: Settings) -> str:
+    warehouse = WarehouseFile(current.f1_warehouse)
     path, copy = warehouse.path, warehouse.published_path
     with warehouse.read() as connection:
         ((races,),) = connection.execute("SELECT count(DISTINCT weekend) FROM race.results").fetchall()
@@ -78,8 +78,8 @@ def _warehouse(told: Settings) -> str:
     return f"{races} races in {copy}"
 
 
-def _races(told: Settings) -> str:
-    warehouse = WarehouseFile(told.f1_warehouse)
+def _races(current: Settings) -> str:
+    warehouse = WarehouseFile(current.f1_warehouse)
     if not warehouse.published_path.exists():
         return "none is stored yet"
     try:
@@ -96,10 +96,10 @@ def _races(told: Settings) -> str:
                        '`f1 query "SELECT * FROM race.unlearnable_weekends"` shows all')
 
 
-def _tracking(told: Settings) -> str:
-    if told.tracking_uri is None:
+def _tracking(current: Settings) -> str:
+    if current.tracking_uri is None:
         return "off: MLFLOW_TRACKING_URI=off"
-    return TrackingStore(told.tracking_uri, told.f1_warehouse.parent).examine()
+    return TrackingStore(current.tracking_uri, current.f1_warehouse.parent).examine()
 
 
 def _dagster_home(_: Settings) -> str:

@@ -75,7 +75,8 @@ def checkpoints(settings: Settings) -> str:
 
 
 def _damage_of_ranker(path: Path) -> str:
-    from f1_pipelines.models.checkpoints import CheckpointError, load_checkpoint
+    from f1_pipelines.checkpoints.store import CheckpointError
+    from f1_pipelines.models.checkpoints import load_checkpoint
 
     try:
         # One of an older release is not damaged: it is read as it says it was written.

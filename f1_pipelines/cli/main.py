@@ -50,7 +50,7 @@ def query(sql: str | None, file: Path | None, form: str) -> None:
     if (sql is None) == (file is None):
         raise click.UsageError('wanted either an SQL text or --file, for example f1 query "SELECT 1"')
     with WarehouseFile(settings().f1_warehouse).read() as connection:
-        answer = connection.sql(_text_of(file) if file else sql)
+        answer = connection.sql(_text_of(file) if file else str(sql))
         _print_rows(answer.df() if answer else None, form)
 
 
@@ -66,10 +66,10 @@ def predict(weekend: str, stage: str | None, form: str) -> None:
     """
     from f1_pipelines.forecast.report import predict_stored
 
-    told = predict_stored(weekend, stage)
+    stored = predict_stored(weekend, stage)
     if form == "table":
-        click.echo(told.heading)
-    _print_rows(told.ranking, form)
+        click.echo(stored.heading)
+    _print_rows(stored.ranking, form)
 
 
 @cli.command()
@@ -155,11 +155,12 @@ def policies(n: int, skip: int, workers: int) -> None:
 
     The degenerate ones stand beside expert and oracle. Takes minutes at n = 100.
     """
-    from f1_pipelines.engineer.evaluation.policy_table import as_text, policy_episodes, policy_table
+    from f1_pipelines.engineer.evaluation.policy_table import as_text, policy_table
+    from f1_pipelines.sim.policies.episodes import all_episodes
 
     with counting("Every policy drives every race", "races") as on_race:
-        episodes = policy_episodes(n, skip=skip, workers=workers, on_race=on_race)
-    click.echo(as_text(policy_table(episodes)))
+        rows = all_episodes(n, skip=skip, workers=workers, on_race=on_race)
+    click.echo(as_text(policy_table(rows)))
 
 
 @cli.command()
@@ -259,7 +260,7 @@ def doctor(free_pools: bool, run: str | None, quiet: bool, deep: bool) -> None:
         return
     findings = examine(deep)
     for finding in findings:
-        click.echo(f"{'ok  ' if finding.well else 'FAIL'}  {finding.what}: {finding.told}")
+        click.echo(f"{'ok  ' if finding.well else 'FAIL'}  {finding.what}: {finding.text}")
     if not all(finding.well for finding in findings):
         sys.exit(1)
 

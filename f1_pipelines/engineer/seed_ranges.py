@@ -24,8 +24,8 @@ GRPO_START, GRPO_RACES = 20_000, 4_000  # races of the GRPO rollouts, of all tra
 VALIDATION_START = 0
 
 # Test, unseen_family and unseen_circuit splits: reported, never trained on, never used to choose anything.
-# `strategy_evaluation` and `f1 policies` start here; benchmarks that report more skip what these use.
-HELD_OUT_START, HELD_OUT_SKIPPED_BY_BENCHMARKS = 0, 400
+# `strategy_evaluation` and `f1 policies` (`sim.policies.episodes`) use the first seeds; benchmarks skip those.
+HELD_OUT_SKIPPED_BY_BENCHMARKS = 400
 
 
 def race_keys(split: str, count: int, families: Sequence[str] = TRAINED_FAMILIES, start: int = 0) -> list[RaceKey]:
@@ -75,17 +75,3 @@ def held_out_races(count: int, unseen_circuits: int = 0, skip: int = 0) -> list[
     keys = race_keys("test", skip + count)[skip * len(TRAINED_FAMILIES):]
     keys += race_keys("unseen_family", skip + count, (UNSEEN_FAMILY,))[skip:]
     return keys + race_keys("unseen_circuit", skip + unseen_circuits)[skip * len(TRAINED_FAMILIES):]
-
-
-def policy_table_races(count: int, split: str = "test", skip: int = 0,
-                       families: Sequence[str] = tuple(FAMILIES)) -> list[RaceKey]:
-    """Races of the table of scripted policies (`f1 policies`), family by family.
-
-    Args:
-        count: Races of each family.
-        split: Split of the trained families; the family that is never trained on has its own.
-        skip: Seeds of each family to leave out first.
-        families: Families in the table.
-    """
-    return [(family, seed) for family in families for seed in seeds_of(
-        family, "unseen_family" if family == UNSEEN_FAMILY else split, skip + count, HELD_OUT_START)[skip:]]

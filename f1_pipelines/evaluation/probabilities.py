@@ -23,7 +23,7 @@ def position_probabilities(places: np.ndarray, constructors: pd.Series) -> pd.Da
         expected_position and p_beats_teammate: the share of races in which the car is the first of its team, so that
         a team of three sums to 1 as well; missing for a car that is alone in its team.
     """
-    told = pd.DataFrame({
+    table = pd.DataFrame({
         "p_win": (places == 1).mean(axis=0), "p_podium": (places <= PODIUM).mean(axis=0),
         "p_points": (places <= POINTS).mean(axis=0), "expected_position": places.mean(axis=0),
         "p_beats_teammate": np.nan,
@@ -32,9 +32,9 @@ def position_probabilities(places: np.ndarray, constructors: pd.Series) -> pd.Da
     for mates in teams.values():
         if len(mates) > 1:
             first = places[:, mates].argmin(axis=1)
-            told.iloc[mates, told.columns.get_loc("p_beats_teammate")] = np.bincount(
+            table.iloc[mates, table.columns.get_loc("p_beats_teammate")] = np.bincount(
                 first, minlength=len(mates)) / len(places)
-    return told
+    return table
 
 
 def rng_for(*parts: str) -> np.random.Generator:

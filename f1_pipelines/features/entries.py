@@ -73,8 +73,8 @@ def _cars_in_sessions(results: pd.DataFrame, qualifying: pd.DataFrame, practice:
     latest = latest.drop_duplicates(["weekend", "driver"]).join(seats, on=team)
     ahead = latest.groupby(team)["recency"].rank(method="min", ascending=False) - 1
     raced = pd.MultiIndex.from_frame(results[["weekend", "driver"]])
-    kept = (ahead < latest["seats"]) | pd.MultiIndex.from_frame(latest[["weekend", "driver"]]).isin(raced)
-    return latest.loc[kept, ["weekend", "driver", "constructor"]]
+    entered = (ahead < latest["seats"]) | pd.MultiIndex.from_frame(latest[["weekend", "driver"]]).isin(raced)
+    return latest.loc[entered, ["weekend", "driver", "constructor"]]
 
 
 def _carried_over(weekends: pd.DataFrame, cars: pd.DataFrame, results: pd.DataFrame) -> pd.DataFrame:

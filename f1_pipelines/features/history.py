@@ -31,8 +31,9 @@ def data_version(rows: pd.DataFrame) -> str:
 
     Races outside the rows don't count, so that a new race gives no new version of an old training set.
     """
-    said = rows.sort_values(["weekend", "driver"], ignore_index=True).drop(columns=["feature_version"], errors="ignore")
-    plain = said.astype({name: "string" for name in said.columns})
+    content = rows.sort_values(["weekend", "driver"], ignore_index=True).drop(columns=["feature_version"],
+                                                                              errors="ignore")
+    plain = content.astype({name: "string" for name in content.columns})
     digest = hashlib.sha256(pd.util.hash_pandas_object(plain, index=False).to_numpy().tobytes()).hexdigest()[:12]
     return "-".join([*sorted(rows["source"].dropna().unique()), digest])
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import pandas as pd
@@ -41,11 +41,12 @@ def simulated_rows(features: pd.DataFrame, trained: TrainedRanker, checkpoint: s
         weekend, stage = known_weekend(str(key), settings().calendar_path), race["stage"].iloc[0]
         circuit = circuit_for(weekend, circuits)
         field_ = field_of(race, trained.scores(race), f"{key}/{stage}/{checkpoint}")
-        told = position_probabilities(simulate(field_, weekend, circuit, pace, races), race["constructor"])
-        told = told.assign(pace_s=pace_s(field_, pace, circuit), circuit_provenance=circuit.provenance,
-                           inputs=_as_json(pace, circuits.get(weekend.circuit)))
-        told["predicted_position"] = told["expected_position"].rank(method="first").astype(int)
-        rows.append(race[["weekend", "driver", "stage", "constructor"]].join(told))
+        probabilities = position_probabilities(simulate(field_, weekend, circuit, pace, races), race["constructor"])
+        probabilities = probabilities.assign(pace_s=pace_s(field_, pace, circuit),
+                                             circuit_provenance=circuit.provenance,
+                                             inputs=_as_json(pace, circuits.get(weekend.circuit)))
+        probabilities["predicted_position"] = probabilities["expected_position"].rank(method="first").astype(int)
+        rows.append(race[["weekend", "driver", "stage", "constructor"]].join(probabilities))
     frame = pd.concat(rows).assign(checkpoint=checkpoint, races=races, made_at=made_at)
     frame["in_sample"] = knows_outcome(trained, features.loc[frame.index])
     return SIMULATED_PREDICTIONS.conform(frame[SIMULATED_PREDICTIONS.column_names])
@@ -61,8 +62,9 @@ def simulated_again(features: pd.DataFrame, trained: TrainedRanker, stored: pd.D
     """
     first = stored.iloc[0]
     inputs = json.loads(first["inputs"])
-    circuit = CircuitParameters(**{name: tuple(value) if isinstance(value, list) else value
-                                   for name, value in inputs["circuit"].items()}) if inputs["circuit"] else None
+    fields: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value
+                              for name, value in (inputs["circuit"] or {}).items()}
+    circuit = CircuitParameters(**fields) if fields else None
     return simulated_rows(features, trained, first["checkpoint"], FieldPace(inputs["pct_per_score"]),
                           {circuit.circuit: circuit} if circuit else {}, int(first["races"]), first["made_at"])
 
@@ -88,7 +90,10 @@ def evaluated_races() -> int:
 class HasRanker(Protocol):
     """A predictor with a trained ranker behind it."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """As in `ranking.evaluation.predictor`."""
+        ...
 
     def fit(self, train_rows: pd.DataFrame) -> None:
         """Learn from races."""
@@ -143,6 +148,8 @@ class SimulatedRaces:
     def _pace_of(self, trained: TrainedRanker) -> FieldPace:
         """What a score of this ranker is worth; learnt once while it stays."""
         if self._pace is None or self._pace[0] is not trained.model:
+            if self._rows is None:
+                raise RuntimeError(f"{self.name} has learnt nothing yet: call fit first")
             taught = self._rows[self._rows["season"].isin(trained.seasons)]
             self._pace = trained.model, learn_pace(taught, trained.scores(taught), self.results)
         return self._pace[1]

@@ -72,12 +72,12 @@ def knows_outcome(trained: TrainedRanker, rows: pd.DataFrame) -> pd.Series:
 
 def _chances(entered: pd.DataFrame, scores: pd.Series, trained: TrainedRanker, checkpoint: str) -> pd.DataFrame:
     """Chances of each car, on the index of `entered`."""
-    told = []
+    tables = []
     for weekend, race in entered.groupby("weekend"):
-        drawn = trained.places.drawn(race, scores[race.index].to_numpy("float64"),
+        drawn = trained.position_model().drawn(race, scores[race.index].to_numpy("float64"),
                                      rng_for(str(weekend), race["stage"].iloc[0], checkpoint))
-        told.append(position_probabilities(drawn, race["constructor"]))
-    return pd.concat(told) if told else pd.DataFrame(columns=list(PROBABILITIES))
+        tables.append(position_probabilities(drawn, race["constructor"]))
+    return pd.concat(tables) if tables else pd.DataFrame(columns=list(PROBABILITIES))
 
 
 def with_outcome(predictions: pd.DataFrame, results: pd.DataFrame) -> pd.DataFrame:
@@ -97,23 +97,24 @@ def promoted_checkpoint(connection: duckdb.DuckDBPyConnection, folder: Path) -> 
         connection: To the published warehouse.
         folder: Where checkpoints lie now; a warehouse that was moved takes its checkpoints along.
     """
-    found = connection.execute(
+    rows = connection.execute(
         "SELECT checkpoint, path FROM ranking.checkpoints WHERE promoted ORDER BY created_at DESC LIMIT 1").fetchall()
-    if not found:
+    if not rows:
         raise NothingToPredict("no model is promoted yet; train one with `make demo`, or materialize promoted_ranker")
-    ((checkpoint, path),) = found
+    ((checkpoint, path),) = rows
     return checkpoint, _where(checkpoint, path, folder)
 
 
 def pretrained_checkpoint(connection: duckdb.DuckDBPyConnection, model: str, folder: Path) -> Path:
     """Folder of the newest pretrained checkpoint of a model, which it keeps learning from. Arguments as above."""
-    found = connection.execute(
+    rows = connection.execute(
         "SELECT checkpoint, path FROM ranking.checkpoints WHERE kind = 'pretrained' AND model = ? "
         "ORDER BY created_at DESC, rowid DESC LIMIT 1", [model]).fetchall()
-    if not found:
+    if not rows:
         raise NothingToPredict(f"no {model} is pretrained yet, so there is nothing to learn on from; materialize "
                                "pretrained_ranker")
-    return _where(*found[0], folder)
+    ((checkpoint, path),) = rows
+    return _where(checkpoint, path, folder)
 
 
 def _where(checkpoint: str, path: str, folder: Path) -> Path:

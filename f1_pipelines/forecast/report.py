@@ -66,14 +66,14 @@ def _at(stage: str, key: str, features: pd.DataFrame) -> pd.DataFrame:
 
 def next_weekend(connection: duckdb.DuckDBPyConnection) -> str:
     """Key of the first weekend after the last one whose results are stored; with no results, of the first to come."""
-    found = connection.execute("""
+    rows = connection.execute("""
         SELECT weekend FROM race.calendar
         WHERE state IN ('upcoming', 'live', 'overdue')
           AND race_start > (SELECT coalesce(max(race_start) FILTER (state = 'done'),
                                             max(race_start) FILTER (state = 'overdue'), '-infinity') FROM race.calendar)
         ORDER BY race_start LIMIT 1""").fetchall()
-    if found:
-        return found[0][0]
+    if rows:
+        return rows[0][0]
     [(after,)] = connection.execute("SELECT max(race_start) FROM race.calendar WHERE state = 'done'").fetchall()
     after = after or datetime.now(UTC)
     missing = next((weekend.key for weekend in known_weekends(settings().calendar_path)
@@ -94,7 +94,7 @@ def _for_people(key: str, rows: pd.DataFrame, calendar: pd.DataFrame) -> StoredF
     ranking = pd.DataFrame({
         "place": ordered["predicted_position"], "driver": ordered["driver"].map(lambda d: named.get(d, d)),
         "constructor": ordered["constructor"].map(lambda c: teams.get(c, c)), "score": ordered["score"].round(3),
-        **{said: (ordered[name] * 100).round(1) for name, said in _PER_CENT.items()},
+        **{label: (ordered[name] * 100).round(1) for name, label in _PER_CENT.items()},
         "expected place": ordered["expected_position"].round(1), "actual": ordered["actual_position"]})
     ranking = ranking.dropna(axis="columns", how="all")
     model, stage = rows["checkpoint"].iloc[0], rows["stage"].iloc[0]

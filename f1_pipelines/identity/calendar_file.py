@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import date, datetime
 from pathlib import Path
+from typing import cast
 
 from f1_pipelines.identity.weekend import SESSION_KIND, InvalidCalendar, Weekend
 
@@ -49,7 +50,7 @@ def _read(path: Path) -> list[Weekend]:
 def _weekend(row: Mapping[str, str]) -> Weekend:
     season, _, slug = row["weekend"].strip().partition("-")
     made = Weekend(
-        key=row["weekend"].strip(), season=_whole(row, "season"), slug=slug,
+        key=row["weekend"].strip(), season=cast("int", _whole(row, "season")), slug=slug,
         round=_whole(row, "round", optional=True), event_name=row["event_name"].strip(), circuit=row["circuit"].strip(),
         layout=row["layout"].strip(), format=row["format"].strip(), planned=row["planned"].strip(),
         race_laps=_whole(row, "race_laps", optional=True),
@@ -91,9 +92,9 @@ def add_refreshed(path: Path, weekends: Iterable[Weekend]) -> None:
     """
     added = {weekend.key: weekend for weekend in weekends}
     taken = {(weekend.season, weekend.round) for weekend in added.values()}
-    kept = [weekend for weekend in read_calendar(path) if weekend.key not in added] if path.exists() else []
+    others = [weekend for weekend in read_calendar(path) if weekend.key not in added] if path.exists() else []
     write_refreshed(path, [*added.values(), *(
-        replace(weekend, round=None) if (weekend.season, weekend.round) in taken else weekend for weekend in kept)])
+        replace(weekend, round=None) if (weekend.season, weekend.round) in taken else weekend for weekend in others)])
 
 
 def write_refreshed(path: Path, weekends: Iterable[Weekend]) -> None:

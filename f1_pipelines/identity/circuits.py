@@ -9,6 +9,7 @@ import csv
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any, cast
 from zoneinfo import ZoneInfo
 
 _DATA = Path(__file__).parent / "data" / "circuits.csv"
@@ -40,7 +41,8 @@ class Circuit:
 def circuits() -> dict[tuple[str, str], Circuit]:
     """Every (circuit, layout) of 2018 and later."""
     with _DATA.open(encoding="utf-8", newline="") as file:
-        rows = [Circuit(**{**row, "latitude": float(row["latitude"]), "longitude": float(row["longitude"]),
+        rows = [Circuit(**{**cast("dict[str, Any]", row), "latitude": float(row["latitude"]),
+                           "longitude": float(row["longitude"]),
                            "length_km": float(row["length_km"]), "turns": int(row["turns"]),
                            "direction": row["direction"] or None}) for row in csv.DictReader(file)]
     return {(row.circuit, row.layout): row for row in rows}
@@ -48,12 +50,12 @@ def circuits() -> dict[tuple[str, str], Circuit]:
 
 def circuit_of(circuit: str, layout: str) -> Circuit:
     """The track of a location and layout."""
-    found = circuits().get((circuit, layout))
-    if found is None:
+    track = circuits().get((circuit, layout))
+    if track is None:
         there = sorted(known for place, known in circuits() if place == circuit)
         raise UnknownCircuit(f'circuit "{circuit}" with layout "{layout}" is not in circuits.csv; '
                              + (f"it has {', '.join(there)} there." if there else "add its row there."))
-    return found
+    return track
 
 
 def timezone_of(circuit: str, layout: str) -> ZoneInfo:

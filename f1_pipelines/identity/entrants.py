@@ -87,18 +87,18 @@ def driver_id(season: int, *, ergast_id: str | None = None, abbreviation: str | 
     abbreviated = {d.driver for d in drivers() if d.abbreviation == abbreviation.upper() and d.driver in numbers}
     numbered = {driver for driver, used in numbers.items() if number.isdigit() and int(number) in used}
     if by_id or by_name:
-        found = (by_id or by_name) & (by_name or by_id)
+        matches = (by_id or by_name) & (by_name or by_id)
         if abbreviated & numbered:
-            found &= abbreviated & numbered
+            matches &= abbreviated & numbered
     else:  # a number that nobody has had yet says nothing
-        found = abbreviated & numbered if numbered else abbreviated
-        found = {d for d in found if not words or words & _words(d)}
-    if len(found) == 1:
-        return found.pop()
-    said = {"ergast_id": ergast_id, "name": name, "abbreviation": abbreviation, "car_number": number}
+        matches = abbreviated & numbered if numbered else abbreviated
+        matches = {d for d in matches if not words or words & _words(d)}
+    if len(matches) == 1:
+        return matches.pop()
+    given = {"ergast_id": ergast_id, "name": name, "abbreviation": abbreviation, "car_number": number}
     candidates = sorted(by_id | by_name | abbreviated | numbered)
     why = f"points at {' and '.join(candidates) or 'nobody'}, a number alone at no one"
-    raise UnknownEntrant(f"{season}: {', '.join(f'{k} {v}' for k, v in said.items() if v) or 'no evidence'} {why}; "
+    raise UnknownEntrant(f"{season}: {', '.join(f'{k} {v}' for k, v in given.items() if v) or 'no evidence'} {why}; "
                          "a new driver belongs into identity/data/drivers.csv.")
 
 
@@ -120,11 +120,11 @@ def constructor_id(season: int, *, ergast_id: str | None = None, name: str | Non
 
 def lineage(constructor: str) -> str:
     """What a constructor is through its renames: `faenza` for toro-rosso, alphatauri, rb and racing-bulls."""
-    found = next((known.lineage for known in constructors() if known.constructor == constructor), None)
-    if found is None:
+    known_lineage = next((known.lineage for known in constructors() if known.constructor == constructor), None)
+    if known_lineage is None:
         raise UnknownEntrant(f'"{constructor}" is no constructor id; one of '
                              f"{', '.join(known.constructor for known in constructors())} is wanted.")
-    return found
+    return known_lineage
 
 
 def _rows(file_name: str) -> list[dict[str, str]]:

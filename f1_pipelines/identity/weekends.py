@@ -53,39 +53,41 @@ def known_weekends(extra: Path | None = None) -> tuple[Weekend, ...]:
         stat = extra.stat() if extra else None
     except FileNotFoundError:
         stat = None
-    return _merged(None, 0, 0) if stat is None else _merged(extra.resolve(), stat.st_mtime_ns, stat.st_size)
+    if extra is None or stat is None:
+        return _merged(None, 0, 0)
+    return _merged(extra.resolve(), stat.st_mtime_ns, stat.st_size)
 
 
 def weekend(key: str, extra: Path | None = None) -> Weekend:
     """The weekend of a key such as `2024-sao-paulo`."""
     known = known_weekends(extra)
-    found = next((w for w in known if w.key == key), None)
-    if found is None:
+    match = next((w for w in known if w.key == key), None)
+    if match is None:
         suggested = _suggestions(str(key), known)
         hint = f"did you mean {' or '.join(suggested)}?" if suggested else \
             f"the calendar covers {known[0].season} to {known[-1].season}."
         raise UnknownWeekend(f'"{key}" is no known weekend; keys read season-slug, like 2024-sao-paulo: {hint}')
-    return found
+    return match
 
 
 def season_weekends(season: int, extra: Path | None = None) -> tuple[Weekend, ...]:
     """The weekends of one season by race start, cancelled ones too."""
     known = known_weekends(extra)
-    found = tuple(w for w in known if w.season == season)
-    if not found:
+    of_season = tuple(w for w in known if w.season == season)
+    if not of_season:
         raise UnknownSeason(f"season {season} is not in the calendar, which covers {known[0].season} to "
                             f"{known[-1].season}; refresh it or ask for one of these.")
-    return found
+    return of_season
 
 
 def weekend_of_round(season: int, round: int, extra: Path | None = None) -> Weekend:
     """The weekend that has this number now. Numbers move when a race is added or cancelled: keep the key instead."""
     of_season = season_weekends(season, extra)
-    found = next((w for w in of_season if w.round == round), None)
-    if found is None:
+    match = next((w for w in of_season if w.round == round), None)
+    if match is None:
         raise UnknownWeekend(f"season {season} has no round {round}; it has rounds 1 to "
                              f"{max(w.round or 0 for w in of_season)}.")
-    return found
+    return match
 
 
 @lru_cache(maxsize=8)

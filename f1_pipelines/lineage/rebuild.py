@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pandas as pd
@@ -73,14 +74,15 @@ def differences(connection: duckdb.DuckDBPyConnection, prediction: str, checkpoi
 
 
 def _pretrain(connection: duckdb.DuckDBPyConnection, checkpoint: str, folder: Path) -> Checkpoint:
-    found = connection.execute("SELECT settings, feature_version, data_version FROM ranking.checkpoints "
-                               "WHERE checkpoint = ? AND kind = 'pretrained'", [checkpoint]).fetchall()
-    if not found or found[0][0] is None:
+    rows = connection.execute("SELECT settings, feature_version, data_version FROM ranking.checkpoints "
+                              "WHERE checkpoint = ? AND kind = 'pretrained'", [checkpoint]).fetchall()
+    if not rows or rows[0][0] is None:
         raise Untraceable(f"{checkpoint} is unknown as a pretrained checkpoint, or older than the record of settings; "
                           "materialize pretrained_ranker again")
-    ((settings, feature_version, data_version),) = found
-    config = TrainConfig(**{name: tuple(value) if isinstance(value, list) else value
-                            for name, value in json.loads(settings).items()})
+    ((settings, feature_version, data_version),) = rows
+    fields: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value
+                              for name, value in json.loads(settings).items()}
+    config = TrainConfig(**fields)
     if config.device != "cpu":
         raise Untraceable(f"{checkpoint} was trained on {config.device}: only what the CPU made can be made again bit "
                           "by bit")

@@ -58,7 +58,7 @@ def remember_predictions(connection: duckdb.DuckDBPyConnection, rows: pd.DataFra
     slices = predictions[["weekend", "stage", "checkpoint"]].drop_duplicates()
     if slices.empty:
         return
-    ids = [prediction_id(*one, predictor) for one in slices.itertuples(index=False)]
+    ids = [prediction_id(row.weekend, row.stage, row.checkpoint, predictor) for row in slices.itertuples()]
     seen = rows[rows["weekend"].isin(slices["weekend"])]
     versions = {weekend: data_version(known) for weekend, known in seen.groupby("weekend")}
     _keep(connection, seen, versions, slices.assign(
@@ -78,13 +78,13 @@ def rows_seen_by(connection: duckdb.DuckDBPyConnection, seen_by: str, role: str 
     Raises:
         Untraceable: Nothing was remembered of it.
     """
-    found = connection.execute(
+    slices = connection.execute(
         "SELECT r.* FROM ranking.rows_seen r JOIN ranking.lineage l USING (data_version) "
         "WHERE l.seen_by = ? AND coalesce(l.role = ?, true) ORDER BY r.race_start, r.driver", [seen_by, role]).df()
-    if found.empty:
+    if slices.empty:
         raise Untraceable(f"no rows of {seen_by} were kept{f' as {role}' if role else ''}: it is unknown, or older "
                           "than this record; make it again, and the rows are kept")
-    rows = ROWS_SEEN.conform(found).drop(columns="data_version")
+    rows = ROWS_SEEN.conform(slices).drop(columns="data_version")
     if rows["started"].isna().all():
         return rows[RANKING.column_names]
     return rows.astype({"started": bool, "classified": bool})
@@ -93,11 +93,11 @@ def rows_seen_by(connection: duckdb.DuckDBPyConnection, seen_by: str, role: str 
 def _keep(connection: duckdb.DuckDBPyConnection, rows: pd.DataFrame, versions: Mapping[str, str],
           seen: pd.DataFrame) -> None:
     """Rows by the version of their weekend, where they are not there yet, and who saw them."""
-    kept = {version for (version,) in connection.execute(
+    stored_versions = {version for (version,) in connection.execute(
         "SELECT DISTINCT data_version FROM ranking.rows_seen WHERE data_version IN (SELECT unnest(?::VARCHAR[]))",
         [list(versions.values())]).fetchall()}
     rows = rows.assign(data_version=rows["weekend"].map(versions))
-    fresh = rows[~rows["data_version"].isin(kept)]
+    fresh = rows[~rows["data_version"].isin(stored_versions)]
     unknown = [name for name in TARGETS if name not in rows]
     replace_slices(connection, ROWS_SEEN, fresh.assign(**dict.fromkeys(unknown))[ROWS_SEEN.column_names])
     counts = rows["weekend"].value_counts()

@@ -50,26 +50,26 @@ class Section:
     rows: pd.DataFrame
 
 
-def trace(connection: duckdb.DuckDBPyConnection, asked: str) -> list[Section]:
+def trace(connection: duckdb.DuckDBPyConnection, key: str) -> list[Section]:
     """All that is known of where something comes from.
 
     Args:
         connection: To the warehouse.
-        asked: A checkpoint, a weekend, or a prediction (`seen.prediction_id`).
+        key: A checkpoint, a weekend, or a prediction (`seen.prediction_id`).
 
     Raises:
         Untraceable: There is nothing of that name.
     """
-    parts = asked.split("/")
-    chain = ancestry(connection, parts[2] if len(parts) > 2 else asked)
+    parts = key.split("/")
+    chain = ancestry(connection, parts[2] if len(parts) > 2 else key)
     if len(parts) > 2 and not _stored(connection, parts):
-        raise Untraceable(f'there is no prediction "{asked}"; `f1 trace {parts[0]}` lists those of the weekend')
+        raise Untraceable(f'there is no prediction "{key}"; `f1 trace {parts[0]}` lists those of the weekend')
     if chain:
-        return _of_checkpoint(connection, chain, [asked] if len(parts) > 2 else [])
-    sections = [Section(f"{title} {asked}", connection.execute(sql, [asked]).df()) for title, sql in (
+        return _of_checkpoint(connection, chain, [key] if len(parts) > 2 else [])
+    sections = [Section(f"{title} {key}", connection.execute(sql, [key]).df()) for title, sql in (
         ("Predictions of", _PREDICTIONS), ("What has learnt from", _LEARNT_FROM), ("Classifications of", _SHEETS))]
     if all(section.rows.empty for section in sections):
-        raise Untraceable(f'"{asked}" is neither a checkpoint nor a weekend that is stored; `f1 query "SELECT '
+        raise Untraceable(f'"{key}" is neither a checkpoint nor a weekend that is stored; `f1 query "SELECT '
                           'checkpoint, kind, trained_through FROM ranking.checkpoints"` lists the checkpoints')
     return sections
 
@@ -81,12 +81,12 @@ def _stored(connection: duckdb.DuckDBPyConnection, parts: list[str]) -> bool:
                                    "LIMIT 1", parts[:3]).fetchall()) and parts[3:] in ([], ["simulated"])
 
 
-def prove(connection: duckdb.DuckDBPyConnection, asked: str, checkpoints: Path) -> list[str]:
+def prove(connection: duckdb.DuckDBPyConnection, key: str, checkpoints: Path) -> list[str]:
     """Make it again from the rows that were kept. A sentence for each thing that came out the same.
 
     Args:
         connection: To the warehouse.
-        asked: As for `trace`; of a weekend all its predictions.
+        key: As for `trace`; of a weekend all its predictions.
         checkpoints: Where checkpoints lie.
 
     Raises:
@@ -94,14 +94,14 @@ def prove(connection: duckdb.DuckDBPyConnection, asked: str, checkpoints: Path) 
     """
     from f1_pipelines.lineage.rebuild import differences, rebuild
 
-    if ancestry(connection, asked):
+    if ancestry(connection, key):
         with TemporaryDirectory() as folder:
-            again = rebuild(connection, asked, Path(folder))
-        if again.id != asked:
-            raise Untraceable(f"{asked} comes out as {again.id}: its rows or the code that trained it have changed; it "
+            again = rebuild(connection, key, Path(folder))
+        if again.id != key:
+            raise Untraceable(f"{key} comes out as {again.id}: its rows or the code that trained it have changed; it "
                               f"was trained by {again.meta['code_version']} or another version")
-        return [f"{asked}: trained again from the rows kept, the same bit by bit"]
-    ids = [asked] if "/" in asked else list(connection.execute(_PREDICTIONS, [asked]).df()["prediction"])
+        return [f"{key}: trained again from the rows kept, the same bit by bit"]
+    ids = [key] if "/" in key else list(connection.execute(_PREDICTIONS, [key]).df()["prediction"])
     for one in ids:
         differs = differences(connection, one, checkpoints)
         if differs:
@@ -114,8 +114,8 @@ def _of_checkpoint(connection: duckdb.DuckDBPyConnection, chain: list[str], pred
     links = connection.execute("SELECT * FROM ranking.checkpoints WHERE list_contains(?::VARCHAR[], checkpoint) "
                                "ORDER BY list_position(?::VARCHAR[], checkpoint)", [chain, chain]).df()
     settings = [{"checkpoint": checkpoint, "settings": ", ".join(
-        f"{name}={value}" for name, value in json.loads(told).items() if value is not None)}
-        for checkpoint, told in zip(links["checkpoint"], links["settings"], strict=True) if isinstance(told, str)]
+        f"{name}={value}" for name, value in json.loads(text).items() if value is not None)}
+        for checkpoint, text in zip(links["checkpoint"], links["settings"], strict=True) if isinstance(text, str)]
     seen_by = [*predictions, *chain]
     return [
         Section("Chain, the newest first", links[["checkpoint", "kind", "model", "trained_through", "n_races",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -46,16 +47,19 @@ class RaceBatch:
 
     def races(self, index: Tensor) -> RaceBatch:
         """Some of the races, for training in batches. The way back to rows is lost."""
-        outcome = [None if part is None else part[index] for part in (self.order, self.classified)]
         nowhere = np.empty(0, dtype=np.int64)
-        return RaceBatch(*(part[index] for part in self.inputs()), *outcome,
-                         tuple(self.weekends[i] for i in index.tolist()), nowhere, nowhere)
+        return RaceBatch(
+            self.numeric[index], self.driver[index], self.constructor[index], self.entered[index],
+            None if self.order is None else self.order[index],
+            None if self.classified is None else self.classified[index],
+            tuple(self.weekends[i] for i in index.tolist()), nowhere, nowhere)
 
     def to(self, device: torch.device | str) -> RaceBatch:
         """The same batch on a device."""
         names = ("numeric", "driver", "constructor", "entered", "order", "classified")
         parts = {name: getattr(self, name) for name in names}
-        return replace(self, **{name: None if part is None else part.to(device) for name, part in parts.items()})
+        moved: dict[str, Any] = {name: None if part is None else part.to(device) for name, part in parts.items()}
+        return replace(self, **moved)
 
     def rows(self, scores: Tensor) -> np.ndarray:
         """Scores (B, N) as one per row of the frame, in its order."""

@@ -1,34 +1,26 @@
-"""Checkpoints: a folder named by its content, with the weights (`model.safetensors`) beside `meta.json`.
+"""Checkpoints of rankers: the weights (`model.safetensors`) beside `meta.json`, stored by `checkpoints.store`.
 
-A ranker that others learn on from has its Fisher (`fisher.safetensors`, read by `continual.fisher`) beside them. The
-weights of `places`, by which scores become probabilities, lie among the model's.
-
-Notable choices:
-- The id is a digest of the weights and of what they mean, without times and metrics: the same training on the same
-  data is the same checkpoint, wherever and however often it runs.
-- A checkpoint is written under a name with a leading dot, synced, then renamed; `stored_checkpoints` and a load by id
-  never meet half of one.
-- `meta.json` holds the digest of the weights, so that a load tells a damaged file from a different one. No pickle.
+A ranker that updates start from has its Fisher information (`fisher.safetensors`, read by `continual.fisher`) beside
+them. The weights of the position model, which turns scores into probabilities, are stored among the ranker's.
+`meta.json` holds the digest of the weights, so that a load tells a damaged file from a different one.
 """
 from __future__ import annotations
 
 import hashlib
 import json
-import os
-import shutil
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
-from uuid import uuid4
+from typing import Any, cast
 
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor
 
+from f1_pipelines.checkpoints.store import META, CheckpointError, checkpoint_id, commit, read_meta, temporary_folder
 from f1_pipelines.features.ranking import FEATURE_VERSION
 from f1_pipelines.models.config import TrainConfig
 from f1_pipelines.models.f1net import F1Net, F1NetConfig
@@ -37,16 +29,9 @@ from f1_pipelines.models.ranker import Ranker, RankerConfig
 from f1_pipelines.models.trained import TrainedRanker
 from f1_pipelines.models.vocabulary import Vocabulary
 
-WEIGHTS, META, FISHER = "model.safetensors", "meta.json", "fisher.safetensors"
+WEIGHTS, FISHER = "model.safetensors", "fisher.safetensors"
 # Before a stage: the names of its weights.
 _PLACES, _STOPS = "places.", "stops."
-# Not part of the id: they differ between two runs of the same training.
-_INCIDENTAL = ("id", "metrics", "created_at", "code_version")
-
-
-class CheckpointError(RuntimeError):
-    """A checkpoint can't be used. One sentence: what came, what was wanted, what to do."""
-
 
 @dataclass(frozen=True)
 class Checkpoint:
@@ -81,7 +66,7 @@ def save_checkpoint(
     files = {WEIGHTS: _packed(_weights(trained))} | ({} if fisher is None else {FISHER: _packed(fisher)})
     meta: dict[str, Any] = {
         "kind": kind, "model": trained.config.model, "parent": parent,
-        "config": asdict(trained.config), "sizes": asdict(trained.model.config),
+        "config": asdict(trained.config), "sizes": asdict(cast("F1Net | Ranker", trained.model).config),
         "features": list(trained.config.features), "feature_version": feature_version,
         "drivers": list(trained.drivers.names), "constructors": list(trained.constructors.names),
         "standardisation": _standardisation(trained), "seasons": list(trained.seasons),
@@ -96,33 +81,24 @@ def save_checkpoint(
         meta["learning"] = dict(learning)
     meta = json.loads(json.dumps(meta, sort_keys=True))
     meta |= {
-        "id": _digest(meta), "metrics": dict(metrics or {}),
+        "id": checkpoint_id(meta), "metrics": dict(metrics or {}),
         "created_at": (created_at or datetime.now(UTC)).isoformat(),
         "code_version": {name: version(name) for name in ("f1-pipelines", "torch")},
     }
     target = folder / meta["id"]
-    if target.exists():
+
+    def is_intact(path: Path) -> bool:
         try:
-            stored = load_checkpoint(target, feature_version)
-            if fisher is None or (target / FISHER).is_file() and (target / FISHER).read_bytes() == files[FISHER]:
-                return stored
+            load_checkpoint(path, feature_version)
         except CheckpointError:
-            pass
-        shutil.rmtree(target)
-    folder.mkdir(parents=True, exist_ok=True)
-    growing = folder / f".{meta['id']}-{uuid4().hex}"
-    growing.mkdir()
-    try:
+            return False
+        return fisher is None or (path / FISHER).is_file() and (path / FISHER).read_bytes() == files[FISHER]
+
+    with temporary_folder(folder) as growing:
         for name, content in files.items():
-            _write(growing / name, content)
-        _write(growing / META, json.dumps(meta, indent=2, sort_keys=True).encode())
-        growing.rename(target)
-    except OSError:
-        if target.exists():  # somebody else was first with the same content
+            (growing / name).write_bytes(content)
+        if not commit(growing, target, meta, is_intact):
             return load_checkpoint(target, feature_version)
-        raise
-    finally:
-        shutil.rmtree(growing, ignore_errors=True)
     return Checkpoint(meta["id"], target, meta, trained)
 
 
@@ -139,13 +115,13 @@ def load_checkpoint(path: Path, feature_version: str = FEATURE_VERSION) -> Check
         feature_version: Version of the features that it will be given; one trained on others is refused.
     """
     try:
-        weights, meta = (path / WEIGHTS).read_bytes(), json.loads((path / META).read_text())
+        weights, meta = (path / WEIGHTS).read_bytes(), read_meta(path)
     except FileNotFoundError as missing:
         raise CheckpointError(f"{path}: {Path(missing.filename).name} is not there; train or copy the checkpoint "
                               "again") from missing
     except (OSError, ValueError) as unreadable:
         raise CheckpointError(f"{path}: can't be read ({unreadable}); delete it and train again") from unreadable
-    if not isinstance(meta, dict) or meta.get("weights_sha256") != hashlib.sha256(weights).hexdigest():
+    if meta.get("weights_sha256") != hashlib.sha256(weights).hexdigest():
         raise CheckpointError(f"{path}: {WEIGHTS} is not what {META} says it is, one of them is damaged; delete the "
                               "folder and train again")
     if meta.get("feature_version") != feature_version:
@@ -160,21 +136,24 @@ def load_checkpoint(path: Path, feature_version: str = FEATURE_VERSION) -> Check
 
 
 def _rebuild(meta: dict[str, Any], weights: bytes) -> TrainedRanker:
+    config: dict[str, Any]
+    sizes: dict[str, Any]
     config, sizes = ({name: tuple(value) if isinstance(value, list) else value for name, value in part.items()}
                      for part in (meta["config"], meta["sizes"]))
     with torch.random.fork_rng(devices=[]):  # first weights are drawn and thrown away
-        model = F1Net(F1NetConfig(**sizes)) if meta["model"] == "f1net_reference" else Ranker(RankerConfig(**sizes))
+        model: F1Net | Ranker = (
+            F1Net(F1NetConfig(**sizes)) if meta["model"] == "f1net_reference" else Ranker(RankerConfig(**sizes)))
     tensors = load(weights)
     if not all(bool(tensor.isfinite().all()) for tensor in tensors.values()):
         raise CheckpointError("weights that are not finite can't score; train again")
     model.load_state_dict({name: tensor for name, tensor in tensors.items() if not name.startswith((_PLACES, _STOPS))})
     places = None
     if "places_inputs" in meta:
-        weights, stops = ({name.removeprefix(prefix): tensor.numpy() for name, tensor in tensors.items()
+        heads, stops = ({name.removeprefix(prefix): tensor.numpy() for name, tensor in tensors.items()
                            if name.startswith(prefix)} for prefix in (_PLACES, _STOPS))
-        if weights.keys() != stops.keys():  # until 2026-11-30
+        if heads.keys() != stops.keys():  # until 2026-11-30
             raise ValueError("its probabilities do not know how often cars stop")
-        places = PositionModel(tuple(meta["places_inputs"]), weights, stops)
+        places = PositionModel(tuple(meta["places_inputs"]), heads, stops)
     return TrainedRanker(
         model.eval(), TrainConfig(**config), Vocabulary(tuple(meta["drivers"])),
         Vocabulary(tuple(meta["constructors"])), tuple(meta["seasons"]), meta["trained_from"],
@@ -183,8 +162,8 @@ def _rebuild(meta: dict[str, Any], weights: bytes) -> TrainedRanker:
 
 def _weights(trained: TrainedRanker) -> dict[str, Tensor]:
     """The model's weights, and those of its probabilities."""
-    told = {} if trained.places is None else {_PLACES: trained.places.weights, _STOPS: trained.places.stops}
-    places = {prefix + stage: torch.from_numpy(weights) for prefix, by_stage in told.items()
+    by_prefix = {} if trained.places is None else {_PLACES: trained.places.weights, _STOPS: trained.places.stops}
+    places = {prefix + stage: torch.from_numpy(weights) for prefix, by_stage in by_prefix.items()
               for stage, weights in by_stage.items()}
     return {**trained.model.state_dict(), **places}
 
@@ -199,15 +178,3 @@ def _standardisation(trained: TrainedRanker) -> dict[str, Any]:
 
 def _packed(tensors: Mapping[str, Tensor]) -> bytes:
     return save({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()})
-
-
-def _digest(meta: dict[str, Any]) -> str:
-    meaning = {name: value for name, value in meta.items() if name not in _INCIDENTAL}
-    return hashlib.sha256(json.dumps(meaning, sort_keys=True).encode()).hexdigest()[:12]
-
-
-def _write(path: Path, content: bytes) -> None:
-    with path.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())

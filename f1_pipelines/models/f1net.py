@@ -12,7 +12,7 @@ Notable choices:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import torch
 from torch import Tensor, nn
@@ -34,6 +34,9 @@ class F1NetConfig:
 
 class F1Net(nn.Module):
     """One score per car from its numbers, its driver and its team."""
+
+    mean: Tensor  # (F,) by which inputs are standardised
+    spread: Tensor  # (F,)
 
     READ_OUT: ClassVar[tuple[str, ...]] = ("mlp.3", "mlp.6")  # parameters behind the first layer
 
@@ -67,7 +70,7 @@ class F1Net(nn.Module):
 
     def penalty(self) -> Tensor:
         """Squares of the MLP's weights, scalar; embeddings and biases go free."""
-        return sum(layer.weight.square().sum() for layer in self.mlp if isinstance(layer, nn.Linear))
+        return cast("Tensor", sum(layer.weight.square().sum() for layer in self.mlp if isinstance(layer, nn.Linear)))
 
 
 def drop_to_unknown(rows: Tensor, share: float, generator: torch.Generator) -> Tensor:

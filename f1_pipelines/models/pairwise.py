@@ -24,8 +24,8 @@ def pairwise_loss(
         classified: (B, N) bool.
         retired_weight: Weight of a car that is not classified, 0 (leave it out) to 1 (a place is a place).
     """
-    kept = torch.where(entered, scores, torch.zeros_like(scores))
-    margin = kept.unsqueeze(-1) - kept.unsqueeze(-2)  # (..., B, N, N): row car minus column car
+    finite = torch.where(entered, scores, torch.zeros_like(scores))
+    margin = finite.unsqueeze(-1) - finite.unsqueeze(-2)  # (..., B, N, N): row car minus column car
     weight = torch.where(classified, 1.0, retired_weight).to(scores.dtype) * entered  # (B, N)
     ahead = order.unsqueeze(-1) < order.unsqueeze(-2)
     pairs = torch.where(ahead, weight.unsqueeze(-1) * weight.unsqueeze(-2), 0.0)  # (B, N, N)

@@ -63,10 +63,10 @@ def fit_stops(races: Sequence[np.ndarray], classified: Sequence[int], prior: flo
     Returns:
         (2,): log odds of a car in the middle of the field, and what a unit of the input adds to them.
     """
-    said = np.concatenate([race[1:, 0] for race in races] + [np.zeros(2)])
+    outcomes = np.concatenate([race[1:, 0] for race in races] + [np.zeros(2)])
     stopped = np.concatenate([np.arange(1, len(race)) >= n for race, n in zip(races, classified, strict=True)]
                              + [np.array([True, False])])
-    x, precision = np.stack([np.ones_like(said), said], axis=1), np.diag([0.0, 2.0 * prior])
+    x, precision = np.stack([np.ones_like(outcomes), outcomes], axis=1), np.diag([0.0, 2.0 * prior])
 
     def posterior(weights: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
         odds = x @ weights
@@ -90,12 +90,12 @@ def _highest(posterior: Posterior, weights: np.ndarray) -> np.ndarray:
         size = 1.0
         while True:  # a full step may overshoot far from the top
             tried = weights + size * step
-            found = posterior(tried)
-            if found[0] >= value or size < 1e-6:
+            values = posterior(tried)
+            if values[0] >= value or size < 1e-6:
                 break
             size /= 2.0
-        gained, weights = found[0] - value, tried
-        value, slope, curve = found
+        gained, weights = values[0] - value, tried
+        value, slope, curve = values
         if gained < 1e-9:
             break
     return weights

@@ -92,9 +92,9 @@ def fit_position_model(rows: dict[str, pd.DataFrame], scores: dict[str, np.ndarr
         scores: By stage: what the ranker says of these rows.
         inputs: Names out of `INPUTS`.
     """
-    found = {stage: _fit(seen, scores[stage], inputs) for stage, seen in rows.items()}
-    return PositionModel(inputs, {stage: heads for stage, (heads, _) in found.items()},
-                         {stage: stops for stage, (_, stops) in found.items()})
+    weights = {stage: _fit(seen, scores[stage], inputs) for stage, seen in rows.items()}
+    return PositionModel(inputs, {stage: heads for stage, (heads, _) in weights.items()},
+                         {stage: stops for stage, (_, stops) in weights.items()})
 
 
 def race_inputs(race: pd.DataFrame, scores: np.ndarray, inputs: tuple[str, ...] = INPUTS) -> np.ndarray:
@@ -104,12 +104,12 @@ def race_inputs(race: pd.DataFrame, scores: np.ndarray, inputs: tuple[str, ...] 
 
 def _inputs(race: dict[str, np.ndarray], scores: np.ndarray, inputs: tuple[str, ...]) -> np.ndarray:
     """`race_inputs` of plain columns: slicing a wide frame race by race takes longer than the fit."""
-    said = np.asarray(scores, dtype="float64")
-    said = said - said.mean()
+    raw = np.asarray(scores, dtype="float64")
+    raw = raw - raw.mean()
     start, form = _ranks(_start(race)), _ranks(race[_FORM])
     apart = _standard(start)
     known = {
-        "score": said, "score_squared": _centred(said**2 / 5.0), "start": apart, "start_squared": _centred(apart**2),
+        "score": raw, "score_squared": _centred(raw**2 / 5.0), "start": apart, "start_squared": _centred(apart**2),
         "start_log": _centred(-np.log(start)), "form_log": _centred(-np.log(form)),
     }
     return np.stack([np.nan_to_num(known[name], nan=0.0) for name in inputs], axis=1)

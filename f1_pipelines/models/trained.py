@@ -40,6 +40,16 @@ class TrainedRanker:
     n_races: int
     places: PositionModel | None = None
 
+    def position_model(self) -> PositionModel:
+        """What turns scores into probabilities.
+
+        Raises:
+            ValueError: The ranker was stored without it.
+        """
+        if self.places is None:
+            raise ValueError("this ranker was stored without probabilities; train it again")
+        return self.places
+
     def batch(self, frame: pd.DataFrame) -> RaceBatch:
         """The frame as this model reads it."""
         if self.config.model == "champion":

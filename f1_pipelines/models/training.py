@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
+from typing import Any, cast
 
 import pandas as pd
 import torch
@@ -74,14 +75,14 @@ def one_thread() -> Iterator[None]:
 
 def training_races(frame: pd.DataFrame, seasons: Collection[int] | None = None) -> pd.DataFrame:
     """Starters of run races of these seasons; an error where none are left."""
-    kept = frame[frame["started"].astype(bool)] if "started" in frame.columns else frame
-    kept = kept[kept["official_order"].notna()]
+    races = frame[frame["started"].astype(bool)] if "started" in frame.columns else frame
+    races = races[races["official_order"].notna()]
     if seasons is not None:
-        kept = kept[kept["season"].isin(list(seasons))]
-    if kept.empty:
+        races = races[races["season"].isin(list(seasons))]
+    if races.empty:
         wanted = "any season" if seasons is None else ", ".join(str(season) for season in seasons)
         raise ValueError(f"0 races with an official order in {wanted} (needs at least 1): load their results first")
-    return kept
+    return races
 
 
 def epochs(
@@ -101,7 +102,7 @@ def epochs(
         for step in _steps(batch, per_step, generator):
             loss = objective(model, step, config, generator)
             if config.weight_decay:
-                loss = loss + config.weight_decay * model.penalty() / len(batch)
+                loss = loss + config.weight_decay * cast("Any", model).penalty() / len(batch)
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()

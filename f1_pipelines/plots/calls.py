@@ -31,8 +31,8 @@ def made(race: Played) -> list[dict[str, Any]]:
 
 
 def _words(decision: dict[str, Any]) -> str:
-    command, told = decision["command"], decision["error"] or decision["answer"] or decision["reason"]
-    return _plain(told if told.startswith(command) else f"{command}: {told}")
+    command, text = decision["command"], decision["error"] or decision["answer"] or decision["reason"]
+    return _plain(text if text.startswith(command) else f"{command}: {text}")
 
 
 def _plain(text: str) -> str:

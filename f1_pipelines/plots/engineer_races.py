@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from f1_pipelines.plots import panels
 from f1_pipelines.plots.race import draw_race, head_in, height_in
@@ -33,7 +33,7 @@ def story_figure(before: Played, after: Played) -> Figure:
     lower = [head - head_in(race, half) for race in races]  # so that the laps of both stand side by side
     tall = max(down + height_in(race, half) for down, race in zip(lower, races, strict=True))
     figure = Figure(figsize=(STORY_IN, TITLE_IN + tall), dpi=DPI, facecolor="white")
-    title, body = figure.subfigures(2, 1, height_ratios=(TITLE_IN, tall), hspace=0)
+    title, body = cast("Any", figure).subfigures(2, 1, height_ratios=(TITLE_IN, tall), hspace=0)
     words = [f"{name_of(race.policy)} {race.score['score']:.2f}" for race in races]
     title.text(0.012, 0.4, f"One race, two pit walls: {words[0]}, {words[1]}", fontsize=TEXT_PT + 4, color=INK,
                fontweight="bold", va="center")

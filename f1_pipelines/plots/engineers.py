@@ -155,8 +155,8 @@ def _runs(curve: pd.DataFrame, stage: str, metric: str) -> list[tuple[dict[str, 
     """Style and rows of each run, by training seed."""
     rows = curve[(curve["stage"] == stage) & (curve["metric"] == metric)].astype({"value": float})
     runs = rows.sort_values("step").groupby(["training_seed", "run"])
-    return [({"linestyle": DASHES[k % len(DASHES)], "label": f"training seed {seed}"}, few)
-            for k, ((seed, _), few) in enumerate(runs)]
+    return [({"linestyle": DASHES[k % len(DASHES)], "label": f"training seed {seed}"}, part)
+            for k, ((seed, _), part) in enumerate(runs)]
 
 
 def _reference_lines(axes: Axes, leaderboard: pd.DataFrame) -> None:

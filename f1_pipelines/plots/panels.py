@@ -58,7 +58,7 @@ def draw_places(axes: Axes, race: Played, calls: list[PlottedCall]) -> None:
         colour = OURS if ours else OTHERS[tone % len(OTHERS)]
         axes.plot(at, place, color=colour, linewidth=3.0 if ours else 1.1, zorder=4 if ours else 2,
                   label=f"car {number}", solid_joinstyle="round")
-        style = {"color": colour, "fontsize": TEXT_PT if ours else SMALL_PT, "va": "center",
+        style: dict[str, Any] = {"color": colour, "fontsize": TEXT_PT if ours else SMALL_PT, "va": "center",
                  "fontweight": "bold" if ours else "normal"}
         axes.annotate(f"#{number}", (0, place[0]), (-5, 0), textcoords="offset points", ha="right", **style)
         if len(driven) < len(rows):
@@ -139,7 +139,8 @@ def draw_calls(axes: Axes, calls: list[PlottedCall], of: int, columns: int, widt
 
 def stints_of(race: Played, number: int) -> list[tuple[str, int, int]]:
     """(compound, first lap, last lap) of each set that the car raced on."""
-    rows, stints = [row for row in race.laps if row["car"] == number], []
+    rows = [row for row in race.laps if row["car"] == number]
+    stints: list[Any] = []
     for row in rows:
         if not stints or row["tyre_age_laps"] != rows[row["lap"] - 2]["tyre_age_laps"] + 1:
             stints.append((row["compound"], row["lap"], row["lap"]))

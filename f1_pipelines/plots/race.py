@@ -88,7 +88,8 @@ def draw_race(figure: Figure | SubFigure, race: Played) -> RaceAxes:
         race: Any number of cars and laps; made for 6 to 22 cars and 10 to 78 laps.
     """
     width_in, high_in = figure.bbox.width / figure.dpi, figure.bbox.height / figure.dpi
-    top, panes = 1.0 - head_in(race, width_in) / high_in, []
+    top = 1.0 - head_in(race, width_in) / high_in
+    panes: list[Axes] = []
     for below, height in zip((0, 0, LAPS_IN, 0), _heights_in(race, width_in), strict=True):
         tall = height / high_in
         panes.append(figure.add_axes((LEFT_IN / width_in, top - tall, 1.0 - (LEFT_IN + RIGHT_IN) / width_in, tall),

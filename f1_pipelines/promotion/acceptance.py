@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -92,7 +92,7 @@ class Exam:
     forgotten: float | None = None
 
     @property
-    def numbers(self) -> dict[str, float | None]:
+    def numbers(self) -> dict[str, Any]:
         """Columns of `ranking.promotions`."""
         return {name: value for name, value in vars(self).items() if name != "refusal"}
 
@@ -120,10 +120,10 @@ def acceptance_exam(candidate: Checkpoint, rows: pd.DataFrame, ancestors: Sequen
     agreement = _agreement(scores, _scores(origin.trained, latest)) if origin else None
     lost, known = _forgotten(candidate.trained, ancestors[-1].trained, rows) if ancestors else (None, 0)
     refusal = _below_floor(own, grid, limits)
-    if not refusal and agreement is not None and agreement < limit:
+    if not refusal and origin is not None and agreement is not None and agreement < limit:
         refusal = (f"its own weights disagree with {whose} {origin.id}: Spearman {agreement:.3f} between their orders "
                    f"(needs {limit:g})")
-    if not refusal and ancestors:
+    if not refusal and ancestors and origin is not None:
         refusal = _moved_too_far(candidate, origin, limits)
     if not refusal and lost is not None and known >= limits.season_races and lost > limits.forgotten:
         refusal = (f"its own weights have forgotten: Spearman {lost:.3f} less than the pretrained {ancestors[-1].id} "
@@ -249,7 +249,7 @@ def _moved_too_far(candidate: Checkpoint, origin: Checkpoint, limits: Limits) ->
     return None
 
 
-def _settings(checkpoint: Checkpoint) -> dict[str, object]:
+def _settings(checkpoint: Checkpoint) -> dict[str, Any]:
     """How a link learnt; empty for a pretrained one."""
     return (checkpoint.meta.get("learning") or {}).get("settings", {})
 

@@ -55,9 +55,9 @@ class PromotionDecision:
 
 def champion_of(connection: duckdb.DuckDBPyConnection) -> str | None:
     """Id of the checkpoint that predictions use, None before the first one."""
-    found = connection.execute("SELECT checkpoint FROM ranking.checkpoints WHERE promoted "
-                               "ORDER BY created_at DESC LIMIT 1").fetchall()
-    return found[0][0] if found else None
+    rows = connection.execute("SELECT checkpoint FROM ranking.checkpoints WHERE promoted "
+                              "ORDER BY created_at DESC LIMIT 1").fetchall()
+    return rows[0][0] if rows else None
 
 
 def newest_candidate(connection: duckdb.DuckDBPyConnection, model: str) -> str | None:
@@ -134,16 +134,17 @@ def roll_back(connection: duckdb.DuckDBPyConnection, reason: str, decided_at: da
 
 def usable(connection: duckdb.DuckDBPyConnection, checkpoint: str, folder: Path) -> Checkpoint:
     """The checkpoint, loaded; `CantPromote` where predictions could not use it."""
-    from f1_pipelines.models.checkpoints import CheckpointError, load_checkpoint
+    from f1_pipelines.checkpoints.store import CheckpointError
+    from f1_pipelines.models.checkpoints import load_checkpoint
 
-    found = connection.execute("SELECT path FROM ranking.checkpoints WHERE checkpoint = ?", [checkpoint]).fetchall()
-    if not found:
+    rows = connection.execute("SELECT path FROM ranking.checkpoints WHERE checkpoint = ?", [checkpoint]).fetchall()
+    if not rows:
         newest = [known for (known,) in connection.execute(
             "SELECT checkpoint FROM ranking.checkpoints ORDER BY created_at DESC LIMIT 3").fetchall()]
         raise UnknownCheckpoint(f'"{checkpoint}" is no checkpoint of this warehouse; the newest are '
                                 f"{', '.join(newest) or 'not there yet: materialize pretrained_ranker'}")
     try:
-        return load_checkpoint(folder / checkpoint if (folder / checkpoint).is_dir() else Path(found[0][0]))
+        return load_checkpoint(folder / checkpoint if (folder / checkpoint).is_dir() else Path(rows[0][0]))
     except CheckpointError as problem:
         raise CantPromote(f"{checkpoint} can't be champion: {problem}") from problem
 

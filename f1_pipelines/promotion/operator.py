@@ -25,8 +25,8 @@ def decide_by_hand(checkpoint: str | None, reason: str, warn: Callable[[str], No
         CantPromote: The checkpoint is unknown, can't be used or fails the exam, or there is none to roll back to.
             Nothing has changed.
     """
-    told = settings()
-    warehouse, folder = WarehouseFile(told.f1_warehouse, told.f1_write_wait_s), told.checkpoints_path
+    current = settings()
+    warehouse, folder = WarehouseFile(current.f1_warehouse, current.f1_write_wait_s), current.checkpoints_path
     with warehouse.read() as connection:  # a wrong path is told here, and no empty warehouse is made there
         champion_of(connection)
     with warehouse.write("f1 promote") as connection:
@@ -34,8 +34,8 @@ def decide_by_hand(checkpoint: str | None, reason: str, warn: Callable[[str], No
         decision = promote(connection, checkpoint, reason, now, folder, force) if checkpoint else \
             roll_back(connection, reason, now, folder, force)
         aliases = current_champions(connection)
-    if told.tracking_uri:
-        store = TrackingStore(told.tracking_uri, told.f1_warehouse.parent)
+    if current.tracking_uri:
+        store = TrackingStore(current.tracking_uri, current.f1_warehouse.parent)
 
         def show() -> None:
             with store.open() as opened:

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import duckdb
 import numpy as np
@@ -91,7 +91,7 @@ def decide(connection: duckdb.DuckDBPyConnection, candidate: str, rows: pd.DataF
         return None
     through = _trained_through(connection, candidate)
 
-    def told(decision: Literal["promoted", "candidate"], reason: str, **numbers: float | None) -> PromotionDecision:
+    def told(decision: Literal["promoted", "candidate"], reason: str, **numbers: Any) -> PromotionDecision:
         return PromotionDecision(candidate, champion, through, decision, "rule", reason, margin=rule.margin, **numbers)
 
     if failed_checks:
@@ -190,9 +190,10 @@ def _forecasts(connection: duckdb.DuckDBPyConnection, candidate: Checkpoint, cha
     judged, known = [], dict(tuple(rows[rows["race_start"] > first].groupby("weekend")))
     for weekend in starts.index[starts > first]:
         race = known[weekend].sort_values("driver", ignore_index=True)
-        rankers = {name: _forecaster(chain, [link for link in chain if learnt[link.id] < starts[weekend]])
-                   for name, chain in chains.items()}
-        if None in rankers.values() or len(race) < 2:
+        forecasters = {name: _forecaster(chain, [link for link in chain if learnt[link.id] < starts[weekend]])
+                       for name, chain in chains.items()}
+        rankers = {name: ranker for name, ranker in forecasters.items() if ranker is not None}
+        if len(rankers) < len(forecasters) or len(race) < 2:
             continue
         each = {ranker.id: ranker.trained for ranker in rankers.values()}  # mostly one: both come the same way
         with one_thread():

@@ -5,7 +5,7 @@ import dagster as dg
 from pydantic import Field
 
 
-class Checkpoints(dg.ConfigurableResource):
+class Checkpoints(dg.ConfigurableResource[None]):
     """A folder with one folder per checkpoint, each with `model.safetensors` and `meta.json`."""
 
     path: str = Field(description="The folder; made when the first model is saved.")

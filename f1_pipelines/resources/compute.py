@@ -13,19 +13,20 @@ class NotEnoughMemory(RuntimeError):
     """A model does not fit. One sentence: what is free, what is wanted, what to do."""
 
 
-class Compute(dg.ConfigurableResource):
+class Compute(dg.ConfigurableResource[None]):
     """The device that training uses. Nothing touches torch or CUDA before a step asks."""
 
-    device: str = Field("auto", pattern=r"^(auto|cpu|cuda(:\d+)?)$",
+    device: str = Field(default="auto", pattern=r"^(auto|cpu|cuda(:\d+)?)$",
                         description="cpu, cuda, cuda:1, or auto: CUDA where there is one, else the CPU.")
-    precision: str = Field("auto", pattern=r"^(auto|float32|bfloat16)$",
+    precision: str = Field(default="auto", pattern=r"^(auto|float32|bfloat16)$",
                            description="In which language models compute while they train, weights staying float32; "
                                        "and in which they are examined. auto is bfloat16 on CUDA where the profile "
                                        "asks for it.")
-    launcher: str = Field("in_process", pattern=rf"^({LAUNCHERS})$",
+    launcher: str = Field(default="in_process", pattern=rf"^({LAUNCHERS})$",
                           description="How language models train: in this process, in one of their own (Dagster "
                                       "Pipes), or in those that accelerate starts.")
-    processes: int = Field(0, ge=0, description="That train together under launcher accelerate, each on a GPU of its "
+    processes: int = Field(default=0, ge=0,
+                           description="That train together under launcher accelerate, each on a GPU of its "
                                                 "own; 0 is one for each GPU. On the CPU 0 is one.")
 
     def resolve(self) -> str:
@@ -58,24 +59,24 @@ class Compute(dg.ConfigurableResource):
         Raises:
             RuntimeError: So many can't; the message says why and what to do.
         """
-        asked = f"{self.processes} processes were asked for"
+        wanted = f"{self.processes} processes were asked for"
         if self.launcher != "accelerate":
             if self.processes > 1:
-                raise RuntimeError(f"{asked}, and launcher {self.launcher} starts one; set launcher to accelerate, or "
+                raise RuntimeError(f"{wanted}, and launcher {self.launcher} starts one; set launcher to accelerate, or "
                                    "processes to 0")
             return 1
         if device == "cpu":
             return max(self.processes, 1)
         if device != "cuda":
             if self.processes > 1:
-                raise RuntimeError(f"{asked}, and device {device} is a single GPU; set device to cuda, or processes "
+                raise RuntimeError(f"{wanted}, and device {device} is a single GPU; set device to cuda, or processes "
                                    "to 1")
             return 1
         import torch
 
         gpus = torch.cuda.device_count()
         if self.processes > gpus:
-            raise RuntimeError(f"{asked}, each on a GPU of its own, and torch sees {gpus}; set processes to {gpus} or "
+            raise RuntimeError(f"{wanted}, each on a GPU of its own, and torch sees {gpus}; set processes to {gpus} or "
                                "less, 0 for one on each")
         return self.processes or gpus
 
@@ -116,5 +117,5 @@ def free_memory_gib(device: str) -> float:
 
         return torch.cuda.mem_get_info(device)[0] / GIB
     with open("/proc/meminfo") as table:
-        told = dict(line.split(":", 1) for line in table)
-    return int(told["MemAvailable"].split()[0]) / 2**20
+        fields = dict(line.split(":", 1) for line in table)
+    return int(fields["MemAvailable"].split()[0]) / 2**20

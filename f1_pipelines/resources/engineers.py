@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from f1_pipelines.engineer.profiles import Profile
 
 
-class Engineers(dg.ConfigurableResource):
+class Engineers(dg.ConfigurableResource[None]):
     """The profile, and folders beside the warehouse. Nothing imports transformers before a step asks."""
 
     profile: str = Field("tiny", description="tiny, smollm2, qwen3-0.6b or qwen3-4b (F1_PROFILE).")

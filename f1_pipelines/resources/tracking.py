@@ -17,7 +17,7 @@ def linked(run: "TrackedRun") -> dg.MetadataValue:
     return dg.MetadataValue.url(run.page) if run.page.startswith("http") else dg.MetadataValue.text(run.page)
 
 
-class Tracking(dg.ConfigurableResource):
+class Tracking(dg.ConfigurableResource[None]):
     """An MLflow store. Nothing imports mlflow before a step asks; a store that is away is a warning, not a failure.
 
     dagster-mlflow finds or begins the MLflow run of the Dagster run (`tracking.dagster_runs`). What is written to it
@@ -53,7 +53,7 @@ class Tracking(dg.ConfigurableResource):
 
     def teardown_after_execution(self, context: dg.InitResourceContext) -> None:
         """End the MLflow run of the Dagster run: FAILED if a step failed, one that is not tracked too."""
-        if self._whole is not None:
+        if self._whole is not None and context.instance is not None and context.run is not None:
             failures = context.instance.get_records_for_run(
                 context.run.run_id, of_type=dg.DagsterEventType.STEP_FAILURE, limit=1).records
             self._whole.end("FAILED" if failures else "FINISHED")
@@ -67,13 +67,14 @@ class Tracking(dg.ConfigurableResource):
             known = context.instance.get_run_by_id(run_id)
             return ("FINISHED" if known.is_success else "FAILED") if known and known.is_finished else None
 
-        def open_store() -> str:
-            with self.store.open() as line.opened:
-                end_orphans(line.opened, ended)
-                return run_of(context.run, self.store, context.instance)
+        def open_store(store: "TrackingStore") -> str:
+            with store.open() as opened:
+                line.opened = opened
+                end_orphans(opened, ended)
+                return run_of(context.run, store, context.instance)
 
-        line = Line(context.log.warning)
-        whole = TrackedRun(self.store, line, line.attempt(open_store) if self.store else None)
+        line, store = Line(context.log.warning), self.store
+        whole = TrackedRun(store, line, line.attempt(lambda: open_store(store)) if store else None)
         if whole.id:
             context.instance.add_run_tags(context.run.run_id, {"mlflow_run_id": whole.id})
         return whole

@@ -10,7 +10,7 @@ from f1_pipelines.warehouse.database import WarehouseFile
 from f1_pipelines.warehouse.files import GENERATIONS
 
 
-class Warehouse(dg.ConfigurableResource):
+class Warehouse(dg.ConfigurableResource[None]):
     """One DuckDB file. Steps read the published copy and write under a lock, so they need no pool of their own."""
 
     path: str = Field(description="The DuckDB file; made on the first write.")

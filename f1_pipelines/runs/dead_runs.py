@@ -188,13 +188,14 @@ def _reported_pids(instance: DagsterInstance, run_id: str) -> dict[int, float]:
                                                     DagsterEventType.STEP_WORKER_STARTED}):
         metadata = entry.dagster_event.engine_event_data.metadata if entry.dagster_event else {}
         if "pid" in metadata:
-            named[int(metadata["pid"].value)] = entry.timestamp
+            named[int(str(metadata["pid"].value))] = entry.timestamp
     return named
 
 
 def _held_pools(instance: DagsterInstance) -> dict[str, tuple[str, ...]]:
     """Pools by the runs that hold a slot of them, or wait for one."""
-    storage, held = instance.event_log_storage, {}
+    storage = instance.event_log_storage
+    held: dict[str, tuple[str, ...]] = {}
     if not storage.supports_global_concurrency_limits:
         return {}
     for pool in sorted(storage.get_concurrency_keys()):

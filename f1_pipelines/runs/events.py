@@ -105,7 +105,7 @@ class RunEvents:
         if event is None:
             yield from self._logged(entry)
         elif event.event_type_value == "ASSET_CHECK_EVALUATION":
-            yield from _checked(event.event_specific_data)
+            yield from _checked(event.asset_check_evaluation_data)
         elif step is None:
             return
         elif event.event_type_value == "STEP_START":
@@ -114,10 +114,10 @@ class RunEvents:
             yield Failed(step)
         elif event.event_type_value == "ASSET_MATERIALIZATION":
             # The last one counts: a run over a range of weekends stores the same values once for each.
-            values = event.event_specific_data.materialization.metadata
+            values = event.step_materialization_data.materialization.metadata
             self._metadata[step] = {name: getattr(value, "value", None) for name, value in values.items()}
         elif event.event_type_value == "STEP_SUCCESS":
-            yield Finished(step, event.event_specific_data.duration_ms / 1000, self._metadata.pop(step, {}))
+            yield Finished(step, event.step_success_data.duration_ms / 1000, self._metadata.pop(step, {}))
 
     def _logged(self, entry: dg.EventLogEntry) -> Iterator[Update]:
         if entry.step_key not in self._assets:

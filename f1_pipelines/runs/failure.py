@@ -53,7 +53,8 @@ def reasons(output: Sequence[str], returncode: int, home: Path) -> list[Reason]:
         home: Its DAGSTER_HOME.
     """
     run = next(filter(None, map(run_of, output)), None)
-    logged, running = [], []
+    logged: list[Reason] = []
+    running: list[str] = []
     if run:
         try:
             logged, running = _from_events(run, home)
@@ -72,17 +73,20 @@ def _from_events(run: str, home: Path) -> tuple[list[Reason], list[str]]:
     """Reasons in the event log of a run, and the steps that it has not seen the end of."""
     import dagster as dg
 
-    kind, failed, running = dg.DagsterEventType, [], dict.fromkeys(())
+    kind = dg.DagsterEventType
+    failed: list[Reason] = []
+    running: dict[str, None] = {}
     with dg.DagsterInstance.from_config(str(home)) as instance:
         events = [entry.dagster_event for entry in instance.all_logs(run, {
-            kind.STEP_START, kind.STEP_SUCCESS, kind.STEP_FAILURE, kind.ASSET_CHECK_EVALUATION, kind.RUN_FAILURE})]
+            kind.STEP_START, kind.STEP_SUCCESS, kind.STEP_FAILURE, kind.ASSET_CHECK_EVALUATION, kind.RUN_FAILURE})
+            if entry.dagster_event is not None]
     for event in events:
         if event.event_type == kind.STEP_START:
-            running[event.step_key] = None
+            running[str(event.step_key)] = None
         elif event.event_type in (kind.STEP_SUCCESS, kind.STEP_FAILURE):
-            running.pop(event.step_key, None)
+            running.pop(str(event.step_key), None)
         failed += _of_event(event)
-    ends = [event.event_specific_data.error for event in events if event.event_type == kind.RUN_FAILURE]
+    ends = [event.job_failure_data.error for event in events if event.event_type == kind.RUN_FAILURE]
     if not failed and ends and ends[-1]:
         failed = [Reason("the run", _chain(ends[-1]))]
     return failed, list(running)
@@ -96,7 +100,7 @@ def _of_event(event: dg.DagsterEvent) -> list[Reason]:
             return [Reason(f"step {event.step_key}", _WITHOUT_A_WORD)]
         return [] if error.cls_name == _FAILED_CHECK else [Reason(f"step {event.step_key}", _chain(error))]
     if event.event_type_value == "ASSET_CHECK_EVALUATION":
-        check = event.event_specific_data
+        check = event.asset_check_evaluation_data
         if not check.passed and check.blocking and check.severity.value == "ERROR":
             return [Reason(f"check {check.check_name} of {check.asset_key.to_user_string()}",
                            "\n".join(_findings(check)) or "it did not pass")]
@@ -133,7 +137,7 @@ def _chain(error: Any) -> str:
 def _message(error: Any) -> str:
     """Its message without the type in front."""
     start, _, rest = error.message.partition(": ")
-    return (rest if start.split(".")[-1] == error.cls_name else error.message).strip()
+    return str(rest if start.split(".")[-1] == error.cls_name else error.message).strip()
 
 
 def _place(stack: Sequence[str]) -> str:

@@ -9,7 +9,7 @@ import socket
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, cast
 
 import dagster as dg
 
@@ -97,27 +97,36 @@ class RecordedExecutor(dg.Executor):
     def __init__(self, executor: dg.Executor) -> None:
         self._executor = executor
 
+    # Dagster does not export the types of these four: Any.
     @property
-    def retries(self) -> object:
-        """Of the executor beneath."""
+    def retries(self) -> Any:
+        """Retry mode of the wrapped executor."""
         return self._executor.retries
 
     @property
-    def step_dependency_config(self) -> object:
-        """Of the executor beneath."""
+    def step_dependency_config(self) -> Any:
+        """Step dependencies of the wrapped executor."""
         return self._executor.step_dependency_config
 
-    def execute(self, plan_context: object, execution_plan: object) -> Iterator[dg.DagsterEvent]:
+    def execute(self, plan_context: Any, execution_plan: Any) -> Iterator[dg.DagsterEvent]:
         """Record, then execute."""
         run_id = plan_context.run_id
         plan_context.instance.add_run_tags(run_id, RunProcess.current(run_id).tags())
         yield from self._executor.execute(plan_context, execution_plan)
 
 
-@dg.executor(name="in_process", config_schema=dg.in_process_executor.config_schema)
-def recorded_in_process_executor(init_context: dg.InitExecutorContext) -> RecordedExecutor:
-    """Dagster's in-process executor, for runs that say on which machine they are."""
-    return RecordedExecutor(dg.in_process_executor.executor_creation_fn(init_context))
+def _recorded_in_process(init_context: dg.InitExecutorContext) -> RecordedExecutor:
+    """Dagster's in-process executor, for runs that record their machine."""
+    create = dg.in_process_executor.executor_creation_fn
+    if create is None:
+        raise RuntimeError("dagster's in_process_executor creates no executor any more; another one must be wrapped")
+    return RecordedExecutor(create(init_context))
+
+
+recorded_in_process_executor = dg.ExecutorDefinition(
+    name="in_process", config_schema=cast("Any", dg.in_process_executor.config_schema),
+    executor_creation_fn=_recorded_in_process,
+    description="In one process, recorded with its machine.")
 
 
 def _namespace() -> str:

@@ -71,15 +71,16 @@ class DagsterApi:
         Raises:
             DagsterUnavailable: The webserver or the daemon is not running, or it refuses.
         """
-        told = self._ask(f"{{ {_LOCATION} {_DAEMONS} }}")
-        if problem := _idle_queue(told["instance"]):
+        state = self._ask(f"{{ {_LOCATION} {_DAEMONS} }}")
+        if problem := _idle_queue(state["instance"]):
             raise DagsterUnavailable(problem)
-        found = [node for node in told["repositoriesOrError"].get("nodes", [])
-                 if job in {known["name"] for known in node["jobs"]}]
-        if not found:
+        repositories = [node for node in state["repositoriesOrError"].get("nodes", [])
+                        if job in {known["name"] for known in node["jobs"]}]
+        if not repositories:
             raise DagsterUnavailable(f"Dagster runs, but knows no job {job}; its code location failed to load: the "
                                      "Dagster UI says why")
-        selector = {"repositoryLocationName": found[0]["location"]["name"], "repositoryName": found[0]["name"],
+        selector = {"repositoryLocationName": repositories[0]["location"]["name"],
+                    "repositoryName": repositories[0]["name"],
                     "jobName": job, "assetSelection": [{"path": [asset]} for asset in assets] or None}
         tags = [{"key": "dagster/partition", "value": weekend}, {"key": "f1/asked_by", "value": "serve"}]
         launched = self._ask(_LAUNCH, params={"selector": selector, "mode": "default",
@@ -91,28 +92,28 @@ class DagsterApi:
 
     def run(self, run_id: str) -> Run | None:
         """The run of that id, None where Dagster knows none."""
-        found = self.runs(1, run_ids=[run_id])
-        return found[0] if found else None
+        runs = self.runs(1, run_ids=[run_id])
+        return runs[0] if runs else None
 
     def at_work(self, job: str, weekend: str) -> Run | None:
         """A run of that job and weekend that has not ended."""
-        found = self.runs(1, pipelineName=job, statuses=AT_WORK, tags=[{"key": "dagster/partition", "value": weekend}])
-        return found[0] if found else None
+        runs = self.runs(1, pipelineName=job, statuses=AT_WORK, tags=[{"key": "dagster/partition", "value": weekend}])
+        return runs[0] if runs else None
 
     def runs(self, limit: int, run_ids: Sequence[str] | None = None, **chosen: object) -> list[Run]:
         """The newest runs first, at most so many; `chosen` are fields of Dagster's RunsFilter."""
-        asked = {"runIds": list(run_ids)} if run_ids else {}
-        answer = self._ask(_RUNS, filter={**asked, **chosen}, limit=limit)["runsOrError"]
+        ids = {"runIds": list(run_ids)} if run_ids else {}
+        answer = self._ask(_RUNS, filter={**ids, **chosen}, limit=limit)["runsOrError"]
         return [_as_run(run) for run in answer.get("results", [])]
 
     def materialized(self) -> list[Materialized]:
         """When each asset was last made, by group and name."""
-        found = []
+        assets = []
         for node in self._ask(_FRESHNESS)["assetNodes"]:
-            last = next(iter(node["assetMaterializations"]), {"timestamp": 0, "partition": None})
-            found.append(Materialized(node["assetKey"]["path"][-1], node["groupName"] or "",
-                                      _instant(float(last["timestamp"]) / 1000), last["partition"]))
-        return sorted(found, key=lambda made: (made.group, made.asset))
+            last: dict[str, Any] = next(iter(node["assetMaterializations"]), {"timestamp": 0, "partition": None})
+            assets.append(Materialized(node["assetKey"]["path"][-1], node["groupName"] or "",
+                                       _instant(float(last["timestamp"]) / 1000), last["partition"]))
+        return sorted(assets, key=lambda made: (made.group, made.asset))
 
     def idle_queue(self) -> str | None:
         """Why a run would only be queued and never begin; None where it would."""
@@ -120,17 +121,18 @@ class DagsterApi:
 
     def _ask(self, query: str, **variables: object) -> dict[str, Any]:
         try:
-            reply = requests.post(f"{self.url}/graphql", json={"query": query, "variables": variables},
+            body: dict[str, Any] = {"query": query, "variables": variables}
+            reply = requests.post(f"{self.url}/graphql", json=body,
                                   timeout=_ANSWERS_WITHIN_S)
             reply.raise_for_status()
-            told = reply.json()
+            body_of_reply = reply.json()
         except (requests.RequestException, ValueError):
             raise DagsterUnavailable("Dagster's webserver does not answer; start it with `make dev`, or say where it "
                                      "is in F1_DAGSTER_URL") from None
-        if told.get("errors") or not told.get("data"):
+        if body_of_reply.get("errors") or not body_of_reply.get("data"):
             raise DagsterUnavailable("Dagster's webserver does not understand this project's questions; is it of "
                                      "version 1.13?")
-        return told["data"]
+        return body_of_reply["data"]
 
 
 def _idle_queue(instance: dict[str, Any]) -> str | None:
@@ -146,7 +148,8 @@ def _as_run(run: dict[str, Any]) -> Run:
     span = [tags.get(f"dagster/asset_partition_range_{end}") for end in ("start", "end")]
     weekend = tags.get("dagster/partition") or (f"{span[0]}...{span[1]}" if all(span) else None)
     return Run(run["id"], run["jobName"], run["status"], weekend,
-               tuple(key["path"][-1] for key in run["assetSelection"] or ()), _instant(run["creationTime"]),
+               tuple(key["path"][-1] for key in run["assetSelection"] or ()),
+               datetime.fromtimestamp(run["creationTime"], UTC),
                _instant(run["startTime"]), _instant(run["endTime"]))
 
 

@@ -13,8 +13,8 @@ FAULT = "the server failed at this; its log says why."
 
 def answer_errors(app: FastAPI) -> None:
     """Let the application answer errors this way."""
-    app.add_exception_handler(RequestValidationError, _not_understood)
-    app.add_exception_handler(HTTPException, _refused)
+    app.exception_handler(RequestValidationError)(_not_understood)
+    app.exception_handler(HTTPException)(_refused)
 
 
 def fault(problem: Exception) -> JSONResponse:
@@ -24,9 +24,9 @@ def fault(problem: Exception) -> JSONResponse:
 
 
 async def _not_understood(_: Request, problem: RequestValidationError) -> JSONResponse:
-    told = [{"loc": [_plain(part) for part in error["loc"]], "msg": _plain(error["msg"]), "type": error["type"]}
-            for error in problem.errors()]
-    return JSONResponse({"detail": told}, 422)
+    errors = [{"loc": [_plain(part) for part in error["loc"]], "msg": _plain(error["msg"]), "type": error["type"]}
+              for error in problem.errors()]
+    return JSONResponse({"detail": errors}, 422)
 
 
 async def _refused(_: Request, problem: HTTPException) -> JSONResponse:

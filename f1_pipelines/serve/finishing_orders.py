@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import duckdb
 import pandas as pd
@@ -17,6 +18,9 @@ from f1_pipelines.forecast.report import next_weekend
 from f1_pipelines.settings import settings
 from f1_pipelines.tables.features import RANKING, STAGES
 from f1_pipelines.tables.race import NON_STARTERS
+
+if TYPE_CHECKING:
+    from f1_pipelines.models.trained import TrainedRanker
 
 GRID, RESULT, PROMOTED = "grid", "result", "promoted"
 # Of the orders stored of a weekend the one that stood when the race began, by the most that was known; without such a
@@ -107,15 +111,15 @@ def predicted_order(connection: duckdb.DuckDBPyConnection, weekend: str, model: 
     """
     if model == PROMOTED:
         model = _promoted(connection)
-    found = connection.execute(
+    stored = connection.execute(
         f"""SELECT p.checkpoint, p.stage FROM ranking.predictions p JOIN race.calendar c USING (weekend)
             WHERE p.weekend = ? AND (? IS NULL OR p.checkpoint = ?) AND (? IS NULL OR p.stage = ?)
             ORDER BY {_STOOD} LIMIT 1""",
         [weekend, model, model, stage, stage]).fetchone()
-    if found:
+    if stored:
         rows = connection.execute(
             "SELECT * FROM ranking.predictions WHERE weekend = ? AND checkpoint = ? AND stage = ? "
-            "ORDER BY predicted_position", [weekend, *found]).df()
+            "ORDER BY predicted_position", [weekend, *stored]).df()
         return _as_order(connection, weekend, rows, stored=True)
     return _as_order(connection, weekend, _ranked_now(connection, weekend, model or _promoted(connection), stage),
                      stored=False)
@@ -189,9 +193,10 @@ def _ranked_now(connection: duckdb.DuckDBPyConnection, weekend: str, model: str,
 
 
 @lru_cache(maxsize=4)
-def _loaded(folder: Path) -> object:
+def _loaded(folder: Path) -> TrainedRanker:
     """A trained ranker; its folder is named after what is in it. The first one loads torch, which takes seconds."""
-    from f1_pipelines.models.checkpoints import CheckpointError, load_checkpoint
+    from f1_pipelines.checkpoints.store import CheckpointError
+    from f1_pipelines.models.checkpoints import load_checkpoint
 
     try:
         return load_checkpoint(folder).trained

@@ -178,9 +178,10 @@ class LiveRace:
 
 def end_of(step: Step) -> RaceEnd:
     """The score of the step that ended a race."""
-    told = {name: value for name, value in step.info.items() if name not in ("command", "error")}
-    dimensions = told.pop("dimensions")
-    return RaceEnd(told.pop("score"), {name: value for name, value in dimensions.items() if name != "score"}, told)
+    details = {name: value for name, value in step.info.items() if name not in ("command", "error")}
+    dimensions = details.pop("dimensions")
+    return RaceEnd(details.pop("score"), {name: value for name, value in dimensions.items() if name != "score"},
+                   details)
 
 
 def _call_of(decision: Decision, step: Step) -> Call:

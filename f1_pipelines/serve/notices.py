@@ -51,10 +51,10 @@ def _is_sample(connection: duckdb.DuckDBPyConnection) -> bool:
 
 
 def _provisional(connection: duckdb.DuckDBPyConnection, weekend: str) -> str | None:
-    found = connection.execute("SELECT DISTINCT result_status FROM race.current_results WHERE weekend = ?",
-                               [weekend]).fetchone()
+    statuses = connection.execute("SELECT DISTINCT result_status FROM race.current_results WHERE weekend = ?",
+                                  [weekend]).fetchone()
     return f"PROVISIONAL: the result of {weekend} is not official yet and may change." \
-        if found and found[0] == "provisional" else None
+        if statuses and statuses[0] == "provisional" else None
 
 
 def _behind(connection: duckdb.DuckDBPyConnection) -> str | None:
@@ -74,8 +74,8 @@ def _outdated(connection: duckdb.DuckDBPyConnection, order: FinishingOrder) -> s
     """A prediction that could be made anew from more than it was made from, for a race that is still to come."""
     if order.made_at is None or not order.stored or order.rows["actual_position"].notna().any():
         return None
-    reached = connection.execute("SELECT any_value(stage) FROM features.ranking WHERE weekend = ?",
-                                 [order.weekend]).fetchone()[0]
+    [(reached,)] = connection.execute("SELECT any_value(stage) FROM features.ranking WHERE weekend = ?",
+                                      [order.weekend]).fetchall()
     if reached and STAGES.index(reached) > STAGES.index(order.stage):
         return f"STALE: predicted from {order.stage}, though {reached} is known by now; run the job pre_race."
     if not order.promoted:

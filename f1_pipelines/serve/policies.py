@@ -66,7 +66,8 @@ class LanguageModel:
 def offers() -> list[Offer]:
     """All that `policy_named` takes, scripted ones first."""
     scripted = [Offer(name, "oracle" if name == "oracle" else "scripted") for name in POLICIES]
-    return scripted + [Offer(name, "language model", found.checkpoint) for name, found in promoted_engineers().items()]
+    return scripted + [Offer(name, "language model", engineer.checkpoint) for name,
+                       engineer in promoted_engineers().items()]
 
 
 def policy_named(name: str, scenario: Scenario) -> Policy:
@@ -81,9 +82,9 @@ def policy_named(name: str, scenario: Scenario) -> Policy:
     engineers = promoted_engineers()
     if name not in engineers:
         raise UnknownPolicy(f"unknown policy {str(name)[:40]!r}. Valid: {', '.join([*POLICIES, *engineers])}.")
-    found = engineers[name]
-    engineer, turn = _loaded(found.checkpoint, settings().checkpoints_path / FOLDER / found.folder)
-    return LanguageModel(found.checkpoint, engineer, turn)
+    promoted = engineers[name]
+    engineer, turn = _loaded(promoted.checkpoint, settings().checkpoints_path / FOLDER / promoted.folder)
+    return LanguageModel(promoted.checkpoint, engineer, turn)
 
 
 def promoted_engineers() -> dict[str, Promoted]:
@@ -99,7 +100,8 @@ def promoted_engineers() -> dict[str, Promoted]:
 
 @lru_cache(maxsize=LOADED)
 def _loaded(checkpoint: str, folder: Path) -> tuple[Engineer, threading.Lock]:
-    from f1_pipelines.engineer.inference.checkpoints import CheckpointError, load_engineer
+    from f1_pipelines.checkpoints.store import CheckpointError
+    from f1_pipelines.engineer.inference.checkpoints import load_engineer
 
     try:
         return load_engineer(folder), threading.Lock()

@@ -45,35 +45,35 @@ class RaceRequest(BaseModel):
 class ResetRequest(RaceRequest):
     """Which race an agent wants; without a seed one of the split is drawn, of `train` if none is named."""
 
-    seed: int | None = Field(None, ge=0, le=MAX_SEED)
+    seed: int | None = Field(None, ge=0, le=MAX_SEED)  # type: ignore[assignment]  # None: drawn from the split
     split: Name | None = Field(None, description="Checked: the seed must belong to it.")
     text: bool = Field(True, description="Whether observations are told as text as well.")
 
 
-def begin_race(asked: RaceRequest, policy: str) -> LiveRace:
+def begin_race(request: RaceRequest, policy: str) -> LiveRace:
     """That race on its grid, to be called by that policy, or by hand for `you`.
 
     Raises:
         UnknownFamily, BadScenario, UnknownPolicy, NoGrandPrix: What came and what is valid.
         NoWarehouse, PolicyUnavailable: What can't be had here and now, and why.
     """
-    scenario = scenario_of(asked)
+    scenario = scenario_of(request)
     return LiveRace(scenario, None if policy == BY_HAND else policy_named(policy, scenario), policy)
 
 
-def scenario_of(asked: RaceRequest) -> Scenario:
+def scenario_of(request: RaceRequest) -> Scenario:
     """The scenario of a race.
 
     Raises:
         As `begin_race`.
     """
-    if asked.family != GRAND_PRIX:
-        if asked.weekend is not None or asked.car is not None:
+    if request.family != GRAND_PRIX:
+        if request.weekend is not None or request.car is not None:
             raise BadScenario("weekend and car belong to the family grand_prix; the others are drawn from their seed.")
-        return make_scenario(asked.family, asked.seed, circuit=asked.circuit)
-    if asked.weekend is None or asked.car is None or asked.circuit is not None:
+        return make_scenario(request.family, request.seed, circuit=request.circuit)
+    if request.weekend is None or request.car is None or request.circuit is not None:
         raise BadScenario("a grand_prix wants a weekend, like 2026-monaco, and a car, like leclerc, and no circuit.")
-    return make_grand_prix(published_weekend(asked.weekend), asked.car, asked.seed)
+    return make_grand_prix(published_weekend(request.weekend), request.car, request.seed)
 
 
 def published_weekend(key: str) -> GrandPrix:

@@ -31,7 +31,7 @@ def calendar_rows(weekends: Sequence[Weekend], now: datetime) -> pd.DataFrame:
     } for weekend in weekends], columns=CALENDAR.column_names))
 
 
-def overlay(known: pd.DataFrame, told: pd.DataFrame, now: datetime) -> pd.DataFrame:
+def overlay(known: pd.DataFrame, fetched: pd.DataFrame, now: datetime) -> pd.DataFrame:
     """`known` with every value that the source tells, and the weekends that only the source has.
 
     A weekend that the source leaves out, or no longer numbers, stays as it is, less its round where that is another's
@@ -40,18 +40,18 @@ def overlay(known: pd.DataFrame, told: pd.DataFrame, now: datetime) -> pd.DataFr
 
     Args:
         known: Rows of `race.calendar`.
-        told: The same from a source; missing values tell nothing.
+        fetched: The same from a source; missing values tell nothing.
         now: The present instant, timezone-aware. The starts of a race that is over stay as they were reviewed:
             FastF1's schedule is an hour off around a change of the clocks.
     """
-    ours, theirs = known.set_index("weekend"), told.set_index("weekend")
+    ours, theirs = known.set_index("weekend"), fetched.set_index("weekend")
     both = ours.index.intersection(theirs.index)
     over = both[(ours.loc[both, "race_start"] <= now) & (theirs.loc[both, "race_start"] <= now)]
     for start in _STARTS:
         reviewed = ours[start].reindex(theirs.index).fillna(theirs[start])
         theirs[start] = theirs[start].mask(theirs.index.isin(over), reviewed)
     merged = theirs.combine_first(ours).reset_index()
-    not_numbered = ~merged["weekend"].isin(told.loc[told["round"].notna(), "weekend"])
+    not_numbered = ~merged["weekend"].isin(fetched.loc[fetched["round"].notna(), "weekend"])
     merged["round"] = merged["round"].mask(not_numbered & merged.duplicated(["season", "round"], keep=False))
     # A weekend whose format changed keeps no start of a session that it no longer holds.
     for session in SESSIONS:
@@ -76,9 +76,9 @@ def with_states(calendar: pd.DataFrame, finished: Collection[str], now: datetime
     return calendar.assign(state=state.mask(calendar["weekend"].isin(finished), "done"))
 
 
-def moved_starts(known: pd.DataFrame, told: pd.DataFrame, by: timedelta = timedelta(hours=12)) -> list[str]:
+def moved_starts(known: pd.DataFrame, fetched: pd.DataFrame, by: timedelta = timedelta(hours=12)) -> list[str]:
     """Races whose start the two tell more than `by` apart, as sentences for the run's metadata."""
-    both = known.merge(told, on="weekend", suffixes=("", "_told"))
+    both = known.merge(fetched, on="weekend", suffixes=("", "_told"))
     apart = both[(both["race_start"] - both["race_start_told"]).abs() > by]
     return [f"{row.weekend}: {row.race_start:%Y-%m-%d %H:%M} UTC here, {row.race_start_told:%Y-%m-%d %H:%M} UTC told"
             for row in apart.itertuples()]

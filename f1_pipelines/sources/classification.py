@@ -114,9 +114,9 @@ def check_drivers_once(rows: pd.DataFrame) -> None:
 
 def classification_hash(rows: pd.DataFrame) -> str:
     """SHA-256 over what a classification says, whoever delivered it and in whatever order its rows came."""
-    said = ["driver", "constructor", "grid_position", "grid_status", "official_order", "finish_position", "classified",
-            "status", "points", "laps", "result_status"]
-    ordered = rows.sort_values("driver")[said].astype("string").fillna("")
+    columns = ["driver", "constructor", "grid_position", "grid_status", "official_order", "finish_position",
+               "classified", "status", "points", "laps", "result_status"]
+    ordered = rows.sort_values("driver")[columns].astype("string").fillna("")
     text = "\n".join("|".join(row) for row in ordered.itertuples(index=False))
     return hashlib.sha256(text.encode()).hexdigest()
 

@@ -12,7 +12,7 @@ NAMES = ("sample", "f1db", "fastf1")
 
 def open_source(name: str, now: Callable[[], datetime], *, f1db_path: Path | None = None, f1db_url: str = "",
                 f1db_folder: Path, laps_archive: Path | None = None, fastf1_cache: Path,
-                calendar_path: Path | None = None, hurry_s: float | None = None) -> RaceDataSource:
+                calendar_path: Path | None = None, timeout_s: float | None = None) -> RaceDataSource:
     """The named source. Imports what it needs only here: definitions load without FastF1.
 
     Args:
@@ -24,7 +24,7 @@ def open_source(name: str, now: Callable[[], datetime], *, f1db_path: Path | Non
         laps_archive: Folder of real laps to go with f1db, which has none.
         fastf1_cache: FastF1's cache folder.
         calendar_path: The refreshed calendar, if any; the sample goes by the embedded one whatever it says.
-        hurry_s: Time in which a server must have answered, all requests together [s]; for a sensor. A download of
+        timeout_s: Time in which a server must have answered, all requests together [s]; for a sensor. A download of
             f1db goes on behind it.
     """
     if name == "sample":
@@ -37,10 +37,10 @@ def open_source(name: str, now: Callable[[], datetime], *, f1db_path: Path | Non
         from f1_pipelines.sources.f1db.source import F1dbSource
         from f1_pipelines.sources.laps_archive import LapsArchive
 
-        release = F1dbRelease(f1db_path) if f1db_path else latest_release(f1db_url, f1db_folder, hurry_s)
+        release = F1dbRelease(f1db_path) if f1db_path else latest_release(f1db_url, f1db_folder, timeout_s)
         return F1dbSource(release, now, LapsArchive(laps_archive, now) if laps_archive else None, calendar_path)
     if name == "fastf1":
         from f1_pipelines.sources.fastf1_source import FastF1Source
 
-        return FastF1Source(cache_dir=fastf1_cache, now=now, calendar_path=calendar_path, hurry_s=hurry_s)
+        return FastF1Source(cache_dir=fastf1_cache, now=now, calendar_path=calendar_path, timeout_s=timeout_s)
     raise SourceError(f"{name!r} is no source; set F1_SOURCE to one of {', '.join(NAMES)}")

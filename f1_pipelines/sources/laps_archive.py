@@ -67,12 +67,12 @@ class LapsArchive:
 
     def weekends(self) -> list[Weekend]:
         """Every weekend with laps of its Grand Prix, oldest first."""
-        found = []
+        weekends = []
         for file in sorted(self.folder.glob(_FILES["race"].format("[0-9]" * 4))):
             season = int(file.stem[-4:])
             rounds = sorted(_read(file, ["round"])["round"].unique())
-            found += [_weekend(file, season, number) for number in rounds]
-        return found
+            weekends += [_weekend(file, season, number) for number in rounds]
+        return weekends
 
     def laps(self, weekends: Sequence[Weekend]) -> Fetched:
         """`race.laps` of the Grands Prix and `race.session_laps` of the sprints that the archive has."""
@@ -101,11 +101,11 @@ class LapsArchive:
             raise SourceError(f"{file} holds laps of season {sorted(strange)[0]}; only {season} belongs there")
         keys = {number: _weekend(file, season, number) for number in frame["round"].unique()}
         rows = frame.rename(columns=COLUMNS)[list(COLUMNS.values())]
-        rows = rows.assign(weekend=frame["round"].map({number: found.key for number, found in keys.items()}),
+        rows = rows.assign(weekend=frame["round"].map({number: weekend.key for number, weekend in keys.items()}),
                            compound=rows["compound"].fillna("UNKNOWN"))
         rows = rows.sort_values(["weekend", "driver", "lap"], ignore_index=True)
         rows = fill_first_laps(mask_tyres(rows))
-        distance = {found.key: found.race_laps for found in keys.values()} if session == "race" else {}
+        distance = {weekend.key: weekend.race_laps for weekend in keys.values()} if session == "race" else {}
         return mask_timing(rows, distance)
 
 

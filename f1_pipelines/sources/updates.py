@@ -41,8 +41,8 @@ def in_what_was_fetched(fetched: Fetched, phase: Phase) -> SourceUpdate:
         rows = fetched.tables.get(QUALIFYING.qualified, QUALIFYING.empty())
         rows = rows[rows["session"] == DECIDING[phase]]
     if rows.empty:
-        told = [refusal.reason for refusal in fetched.refused if refusal.session == DECIDING[phase]]
-        return SourceUpdate(None, told[0] if told else "no official sheet yet")
+        reasons = [refusal.reason for refusal in fetched.refused if refusal.session == DECIDING[phase]]
+        return SourceUpdate(None, reasons[0] if reasons else "no official sheet yet")
     if phase == "post_race":
         return SourceUpdate(rows["content_hash"].iloc[0])
     return SourceUpdate(digest(rows, fetched.tables.get(GRID.qualified, GRID.empty())))
@@ -50,7 +50,7 @@ def in_what_was_fetched(fetched: Fetched, phase: Phase) -> SourceUpdate:
 
 def digest(*frames: pd.DataFrame) -> str:
     """SHA-256 over what the frames say, whenever it was fetched."""
-    said = hashlib.sha256()
+    sha256 = hashlib.sha256()
     for frame in frames:
-        said.update(frame.drop(columns=_PROVENANCE, errors="ignore").to_csv(index=False).encode())
-    return said.hexdigest()
+        sha256.update(frame.drop(columns=_PROVENANCE, errors="ignore").to_csv(index=False).encode())
+    return sha256.hexdigest()

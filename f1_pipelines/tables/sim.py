@@ -13,17 +13,17 @@ IDENTITY = ("circuit", "season", "provenance")  # fields of CircuitParameters th
 
 def parameter_columns() -> dict[str, tuple[str, int | None, str]]:
     """Column -> (field of `CircuitParameters`, index in its tuple or None, comment with the unit)."""
-    found = {}
+    columns: dict[str, tuple[str, int | None, str]] = {}
     for f in fields(CircuitParameters):
         if f.name in IDENTITY:
             continue
         unit = f"[{f.metadata['unit']}]"
         if isinstance(f.default, tuple):
-            found |= {f"{f.name}_{compound}": (f.name, n, f"{f.name} of {compound} {unit}")
-                      for n, compound in enumerate(COMPOUNDS)}
+            columns |= {f"{f.name}_{compound}": (f.name, n, f"{f.name} of {compound} {unit}")
+                        for n, compound in enumerate(COMPOUNDS)}
         else:
-            found[f.name] = (f.name, None, f"{f.name} {unit}")
-    return found
+            columns[f.name] = (f.name, None, f"{f.name} {unit}")
+    return columns
 
 
 CIRCUITS = Table(

@@ -1,14 +1,14 @@
 """Tables of schema `strategy`: what race engineers learn from, how they trained, and how they and all others race."""
 from __future__ import annotations
 
+from f1_pipelines.sim.policies.registry import POLICIES as SCRIPTED_POLICIES
+from f1_pipelines.sim.scenarios.families import SPLITS
+from f1_pipelines.sim.scoring.dimensions import DIMENSIONS
 from f1_pipelines.tables.schema import Column, Table
 
 STAGES = ("untrained", "sft", "grpo")
-SPLITS = ("train", "validation", "test", "unseen_circuit", "unseen_family")
-POLICIES = ("random", "stay_out", "done", "keyword_radio", "inspect_all", "blind_list", "fixed_stop", "checklist",
-            "untrained", "sft", "grpo", "expert", "oracle")
+POLICIES = (*SCRIPTED_POLICIES, *STAGES)
 VARIANTS = ("plain", "renamed", "hints", "training")
-DIMENSIONS = ("race", "strategy", "tyres", "fuel", "comms", "operations")
 
 _FAMILY = Column("family", "VARCHAR", "Scenario family", required=True)
 _SEED = Column("seed", "BIGINT", "Seed of the sprint", required=True, minimum=0)

@@ -40,7 +40,7 @@ def run_of(run: dg.DagsterRun, store: TrackingStore, instance: dg.DagsterInstanc
 
         with dg.build_resources({"mlflow": mlflow_tracking}, instance=instance, dagster_run=run,
                                 resource_config={"mlflow": {"config": config}}) as lent:
-            return lent.mlflow.active_run().info.run_id
+            return str(lent.mlflow.active_run().info.run_id)
 
     with warnings.catch_warnings(), _address_kept(), ThreadPoolExecutor(1) as alone:
         # 2026-11: 0.29 is beta as a whole and reads a name that Dagster 1.13 calls deprecated. Not ours to mend.
@@ -60,7 +60,7 @@ def _address_kept() -> Iterator[None]:
     try:
         yield
     finally:
-        mlflow.set_tracking_uri(None)  # leaves it to the environment
+        mlflow.set_tracking_uri(None)  # type: ignore[arg-type]  # leaves it to the environment
         for name, value in before.items():
             if value is None:
                 os.environ.pop(name, None)

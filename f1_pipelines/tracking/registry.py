@@ -28,9 +28,9 @@ def register(to: Opened, checkpoint: str, folder: Path, run: str | None = None) 
         folder: Its files.
         run: MLflow run that made it. Without one, for instance when the store was away then, it gets one of its own.
     """
-    found = _versions(to, checkpoint)
-    if found:
-        return found[0]
+    versions = _versions(to, checkpoint)
+    if versions:
+        return versions[0]
     if not folder.is_dir():  # MLflow would register an empty version
         raise FileNotFoundError(f"{folder} is gone, so checkpoint {checkpoint} can't be registered; train it again")
     ours = run or to.client.create_run(to.experiment, run_name=f"checkpoint {checkpoint}").info.run_id

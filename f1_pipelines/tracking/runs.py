@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from f1_pipelines.settings import PROJECT_ROOT
 from f1_pipelines.tracking.registry import register
@@ -44,7 +44,7 @@ class TrackedRun:
         def write(to: Opened) -> None:
             from mlflow.entities import Param
 
-            to.client.log_batch(self.id, params=[Param(name, str(value)[:_LONGEST_VALUE])
+            to.client.log_batch(str(self.id), params=[Param(name, str(value)[:_LONGEST_VALUE])
                                                  for name, value in values.items()])
 
         self.say(write)
@@ -60,7 +60,7 @@ class TrackedRun:
     def artifact(self, path: Path, into: str | None = None) -> None:
         """A file, or all files of a folder."""
         self.say(lambda to: (to.client.log_artifacts if path.is_dir() else to.client.log_artifact)(
-            self.id, str(path), into))
+            str(self.id), str(path), into))
 
     def checkpoint(self, checkpoint: str, folder: Path) -> None:
         """What came of it, as a version of the registered model."""
@@ -70,8 +70,8 @@ class TrackedRun:
     def child(self, name: str, params: Mapping[str, object] | None = None,
               tags: Mapping[str, object] | None = None) -> Iterator[TrackedRun]:
         """A run below this one: FINISHED when the body ends well, else FAILED."""
-        told = {PARENT: self.id, **{tag: str(value) for tag, value in (tags or {}).items()}}
-        made = self.say(lambda to: to.client.create_run(to.experiment, run_name=name, tags=told))
+        tags_of_run = {PARENT: self.id, **{tag: str(value) for tag, value in (tags or {}).items()}}
+        made = self.say(lambda to: to.client.create_run(to.experiment, run_name=name, tags=tags_of_run))
         run = TrackedRun(self._store, self._line, made.info.run_id if made else None)
         run.params(params or {})
         try:
@@ -83,7 +83,7 @@ class TrackedRun:
 
     def end(self, status: Status) -> None:
         """Say how the work went."""
-        self.say(lambda to: to.client.set_terminated(self.id, status))
+        self.say(lambda to: to.client.set_terminated(str(self.id), status))
 
     def _points(self, points: Sequence[tuple[str, float, int]]) -> None:
         """Name, value and step of each; in batches, since each call to a SQLite file is a commit."""
@@ -91,13 +91,13 @@ class TrackedRun:
             from mlflow.entities import Metric
 
             now_ms = int(time.time() * 1000)
-            told = [Metric(name, float(value), now_ms, step) for name, value, step in points]
-            for first in range(0, len(told), _MOST_POINTS):
-                to.client.log_batch(self.id, metrics=told[first:first + _MOST_POINTS])
+            points_of_curve = [Metric(name, float(value), now_ms, step) for name, value, step in points]
+            for first in range(0, len(points_of_curve), _MOST_POINTS):
+                to.client.log_batch(str(self.id), metrics=points_of_curve[first:first + _MOST_POINTS])
 
         self.say(write)
 
-    def say(self, what: Callable[[Opened], object]) -> object:
+    def say(self, what: Callable[[Opened], Any]) -> Any:
         """Do something with the store that this run is tracked in."""
         return self._line.say(what) if self.id else None
 
@@ -122,10 +122,10 @@ def end_orphans(opened: Opened, status_of: Callable[[str], Status | None]) -> No
 
 def code_version() -> dict[str, str]:
     """Version of this package and, where git and the repository are there, the commit (`-dirty` with changes)."""
-    told = {"code_version": version("f1-pipelines")}
+    versions = {"code_version": version("f1-pipelines")}
     try:
         git = subprocess.run(["git", "-C", str(PROJECT_ROOT), "describe", "--always", "--dirty", "--abbrev=40",
                               "--exclude=*"], capture_output=True, text=True, check=True, timeout=10)
     except (OSError, subprocess.SubprocessError):
-        return told
-    return told | {"git_commit": git.stdout.strip()}
+        return versions
+    return versions | {"git_commit": git.stdout.strip()}

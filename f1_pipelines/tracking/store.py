@@ -75,10 +75,11 @@ class TrackingStore:
         locked.parent.mkdir(parents=True, exist_ok=True)
         with writer_lock(locked, "tracking", wait_s):
             client = MlflowClient(tracking_uri=self.uri, registry_uri=self.uri)
-            found = client.get_experiment_by_name(EXPERIMENT)
+            experiment = client.get_experiment_by_name(EXPERIMENT)
             # Without a place of its own, a local experiment drops its files into the working directory.
             local = (self.folder.absolute() / "mlflow-artifacts").as_uri() if self.file else None
-            yield Opened(client, found.experiment_id if found else client.create_experiment(EXPERIMENT, local))
+            yield Opened(client, experiment.experiment_id if experiment
+                         else client.create_experiment(EXPERIMENT, local))
 
     def page(self, experiment: str, run: str) -> str:
         """Where people look at a run: its page on the server, or what to type for a SQLite file."""
@@ -115,7 +116,8 @@ class Line:
 
     def say(self, what: Callable[[Opened], Any]) -> Any:
         """Do something with the store: what it gave, None where it could not be done."""
-        return self.attempt(lambda: what(self.opened)) if self.opened else None
+        opened = self.opened
+        return self.attempt(lambda: what(opened)) if opened else None
 
     def attempt(self, what: Callable[[], Any]) -> Any:
         """Do something that may find the store away."""

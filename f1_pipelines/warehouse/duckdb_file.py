@@ -104,7 +104,8 @@ def _used_blocks(path: Path, header: Header) -> set[int]:
 def _free_blocks(path: Path, header: Header) -> set[int]:
     """The list of free blocks: segments that each begin with where the next one is; a count, then the numbers."""
     segment_bytes = (header.block_bytes - 8) // _SEGMENTS // 8 * 8
-    words, pointer, size = [], header.free_list, path.stat().st_size
+    words: list[int] = []
+    pointer, size = header.free_list, path.stat().st_size
     with path.open("rb") as file:
         while pointer != _NOWHERE and (not words or len(words) <= words[0]):
             number, segment = pointer & (1 << 56) - 1, pointer >> 56

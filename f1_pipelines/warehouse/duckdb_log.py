@@ -55,7 +55,7 @@ def _log_start(log: bytes, header: Header, name: str) -> int | None:
     """Where the entries of a log begin; None where it is cut off before, or was checkpointed already."""
     id_end = _after_numbers(log, len(_LOG_HEADER), len(header.database))
     iteration_end = None if id_end is None else _after_numbers(log, id_end + len(_LOG_ITERATION), 1)
-    if iteration_end is None or len(log) < iteration_end + len(_LOG_HEADER_END):
+    if id_end is None or iteration_end is None or len(log) < iteration_end + len(_LOG_HEADER_END):
         _refuse_lost_commit(log, 0, name)
         return None
     database = _numbers(log[len(_LOG_HEADER):id_end])

@@ -241,7 +241,7 @@ def test_the_doctor_names_a_race_that_is_not_learnt_from(damaged, monkeypatch):
     monkeypatch.setenv("F1_WAREHOUSE", damaged(SLOT.format("NULL", "true")).path)
     [races] = [finding for finding in examine() if finding.what == "races"]
     assert not races.well
-    assert races.told.startswith(f"nothing is learnt from {FAULTY} (none of 22 cars has a slot on the grid): load it")
+    assert races.text.startswith(f"nothing is learnt from {FAULTY} (none of 22 cars has a slot on the grid): load it")
     monkeypatch.setenv("F1_WAREHOUSE", damaged("SELECT 1").path)
     assert [finding.well for finding in examine() if finding.what == "races"] == [True]
 

@@ -41,8 +41,7 @@ def warehouse(resources):
     curve = [{"run": "grpo1", "stage": "grpo", "profile": "tiny", "training_seed": 0, "step": step, "metric": metric,
               "value": value} for step in (0, 1) for metric, value in (
                   ("loss", 0.1), ("kl_to_sft", 0.0), ("parse_failures", 0.0), ("clipped", 0.0),
-                  ("frac_reward_zero_std", 0.5),
-                  ("entropy", 0.3))]
+                  ("frac_reward_zero_std", 0.5), ("entropy", 0.3))]
     raced = {"seed": 1, "circuit": "monza", "split": "test", "variant": "plain", "score": 0.5, "laps_called": 10,
              **dict.fromkeys(DIMENSIONS, 0.5), "regret": 0.1, "parse_failures": 0, "fallbacks": 0, "made_at": WHEN}
     board = {"variant": "plain", "family": "all", "n": 30, "mean": 0.5, "low": 0.4, "high": 0.6,

@@ -160,7 +160,7 @@ class SeasonData(RaceData):
 
     world: ClassVar[World]
 
-    def open(self, clock: Clock, hurry_s: float | None = None) -> SeasonSource:
+    def open(self, clock: Clock, timeout_s: float | None = None) -> SeasonSource:
         return SeasonSource(self.world, clock.now)
 
 

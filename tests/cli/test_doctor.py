@@ -153,7 +153,7 @@ def warehouse(tmp_path, monkeypatch) -> WarehouseFile:
 
 def told_of(what: str) -> tuple[bool, str]:
     [finding] = [finding for finding in examine() if finding.what == what]
-    return finding.well, finding.told
+    return finding.well, finding.text
 
 
 def test_a_file_that_was_not_published_is_told_at_once(warehouse):

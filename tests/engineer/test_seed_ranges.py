@@ -27,7 +27,6 @@ VALIDATION = {
 }
 HELD_OUT = {
     "evaluation": ranges.held_out_races(SCRIPTED.seeds, SCRIPTED.unseen_circuits),
-    "table": ranges.policy_table_races(100),
     "benchmarks": ranges.held_out_races(120, skip=ranges.HELD_OUT_SKIPPED_BY_BENCHMARKS),
 }
 

@@ -5,7 +5,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from f1_pipelines.models.checkpoints import CheckpointError, load_checkpoint, save_checkpoint
+from f1_pipelines.checkpoints.store import CheckpointError
+from f1_pipelines.models.checkpoints import load_checkpoint, save_checkpoint
 from f1_pipelines.models.config import RANKER
 from f1_pipelines.models.position_model import PositionModel
 from f1_pipelines.models.trained import FALLBACK_INPUTS, with_fallback_inputs

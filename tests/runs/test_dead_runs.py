@@ -36,7 +36,7 @@ def learning():
 def said() -> tuple[bool, str]:
     """What the doctor says of runs."""
     [finding] = [finding for finding in examine() if finding.what == "runs"]
-    return finding.well, finding.told
+    return finding.well, finding.text
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ def warehouse(tmp_path, monkeypatch):
 
 def told() -> tuple[bool, str]:
     [finding] = [finding for finding in examine() if finding.what == "tracking"]
-    return finding.well, finding.told
+    return finding.well, finding.text
 
 
 @pytest.mark.parametrize("unset", [None, ""])

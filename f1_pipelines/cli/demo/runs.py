@@ -101,7 +101,8 @@ class _View:
         try:
             if self._events is None:
                 self._events = self._opened.enter_context(RunEvents(self._home, self._run_id, self._assets))
-            updates.extend(self._events.new())
+            if isinstance(self._events, RunEvents):
+                updates.extend(self._events.new())
             self._attempts = 0
         except Exception as problem:  # whatever keeps the log from being read, the run goes on
             self._attempts += 1

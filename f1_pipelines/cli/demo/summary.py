@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from textwrap import wrap
+from typing import Any
 
 import duckdb
 from tabulate import tabulate
@@ -86,7 +87,7 @@ def evaluation(connection: duckdb.DuckDBPyConnection) -> str:
         "f1 query --file warehouse/queries/ranking_table.sql")
 
 
-def _other_test(protocol: str, rows: Sequence[tuple]) -> str:
+def _other_test(protocol: str, rows: Sequence[tuple[Any, ...]]) -> str:
     best = [f"{predictor} {spearman:.3f}" for predictor, _, spearman, *_ in rows
             if predictor in ("champion", "champion_ewc", "grid")]
     learning = "; _ewc learns after each race" if any(row[0] == "champion_ewc" for row in rows) else ""

@@ -22,7 +22,6 @@ from f1_pipelines.engineer.evaluation.memory_hints import random_hint
 from f1_pipelines.engineer.rollout import with_hint
 from f1_pipelines.engineer.scenario_sampler import ScenarioSampler
 from f1_pipelines.engineer.seed_ranges import RaceKey
-from f1_pipelines.engineer.workers import map_races
 from f1_pipelines.sim.environment.commands import STAY, Command, parse
 from f1_pipelines.sim.environment.environment import RaceEnvironment
 from f1_pipelines.sim.environment.observation import Observation
@@ -31,6 +30,7 @@ from f1_pipelines.sim.policies.policy import Decision
 from f1_pipelines.sim.policies.scripted import Random
 from f1_pipelines.sim.scenarios import Scenario
 from f1_pipelines.sim.scenarios.rng import digest
+from f1_pipelines.sim.workers import map_races
 
 PERTURBATION_RATE = 0.12  # share of laps driven with a non-expert command
 STAY_SHARE = 0.5  # maximum share of STAY_OUT labels; with fewer, a student makes needless calls

@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from f1_pipelines.engineer.inference.checkpoints import CheckpointError, finite_weights, read_checkpoint
+from f1_pipelines.checkpoints.store import CheckpointError
+from f1_pipelines.engineer.inference.checkpoints import finite_weights, read_checkpoint
 from f1_pipelines.evaluation.bootstrap import mean_interval
 
 MAX_PARSE_FAILURES = 0.005  # share of a trained engineer's outputs

@@ -18,14 +18,15 @@ from f1_pipelines.engineer.evaluation.regret import regret_of
 from f1_pipelines.engineer.rollout import batched_rollout
 from f1_pipelines.engineer.scenario_sampler import ScenarioSampler
 from f1_pipelines.engineer.seed_ranges import RaceKey
-from f1_pipelines.engineer.workers import map_races
 from f1_pipelines.sim.environment.commands import Command, parse
 from f1_pipelines.sim.environment.environment import RaceEnvironment
 from f1_pipelines.sim.environment.observation import Observation
 from f1_pipelines.sim.policies.foresight import best_commands
-from f1_pipelines.sim.policies.play import POLICIES, Played, played, policy_for
+from f1_pipelines.sim.policies.play import Played, played, policy_for
 from f1_pipelines.sim.policies.policy import Decision
+from f1_pipelines.sim.policies.registry import POLICIES
 from f1_pipelines.sim.scenarios import Scenario
+from f1_pipelines.sim.workers import map_races
 
 if TYPE_CHECKING:
     from f1_pipelines.engineer.inference.engineer import Engineer
@@ -130,7 +131,7 @@ def engineer_results(sampler: ScenarioSampler, candidates: Sequence[Candidate], 
     batches = [[(key, tuple(oracle.get(key, ())), (hints or {}).get(key, "")) for key in keys[at::count]]
                for at in range(count)]
     drive = partial(_engineer_batch, sampler=sampler, candidates=tuple(candidates), device=device, bf16=bf16)
-    for results in map_races(drive, batches, workers, chunksize=1):
+    for results in map_races(drive, batches, workers, at_once=1):
         yield from results
 
 

@@ -29,12 +29,12 @@ def leaderboard(episodes: pd.DataFrame) -> pd.DataFrame:
     """
     rows = []
     for (policy, variant), own in episodes.groupby(["policy", "variant"], sort=False):
-        for family, races in _parts(own):
+        for family, races in leaderboard_parts(own):
             rows.append({"policy": policy, "variant": variant, "family": family, **_row(races, episodes)})
     return pd.DataFrame(rows)
 
 
-def family_mean(values: ArrayLike, families: pd.Series) -> float:
+def family_mean(values: ArrayLike, races: pd.DataFrame) -> float:
     """Mean over families of the mean over their races.
 
     Each mean is an exactly rounded sum, so it can't leave the span of the values, as a weighted sum can (42 scores of
@@ -42,19 +42,20 @@ def family_mean(values: ArrayLike, families: pd.Series) -> float:
 
     Args:
         values: (races,) values.
-        families: (races,) family of each race.
+        races: (races,) rows with their `family`.
     """
-    by_family = pd.Series(np.asarray(values, float)).groupby(families.to_numpy())
+    by_family = pd.Series(np.asarray(values, float)).groupby(races["family"].to_numpy())
     means = [math.fsum(own) / len(own) for _, own in by_family]
     return math.fsum(means) / len(means)
 
 
-def family_interval(values: ArrayLike, families: pd.Series) -> tuple[float, float]:
+def family_interval(values: ArrayLike, races: pd.DataFrame) -> tuple[float, float]:
     """95 % bootstrap interval of `family_mean`; each race is weighted so that families have equal weight."""
-    return mean_interval(np.asarray(values, float) * _weights(families) * len(families))
+    return mean_interval(np.asarray(values, float) * _weights(races["family"]) * len(races))
 
 
-def _parts(own: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
+def leaderboard_parts(own: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
+    """A policy's episodes by family, of all families together (`all`), and on unseen circuits."""
     on_unseen = own["split"] == UNSEEN_CIRCUIT
     for family in FAMILIES:
         races = own[~on_unseen & (own["family"] == family)]
@@ -67,21 +68,20 @@ def _parts(own: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
 
 
 def _row(races: pd.DataFrame, episodes: pd.DataFrame) -> dict[str, object]:
-    families = races["family"]
-    low, high = family_interval(races["score"], families)
+    low, high = family_interval(races["score"], races)
     keyed = races.set_index(["family", "seed"])
     plain = episodes[episodes["variant"] == "plain"]
     sft = _paired(keyed, plain[plain["policy"] == "sft"])
     over = races["score"].to_numpy(float) - sft if sft is not None else None
-    over_low, over_high = family_interval(over, families) if over is not None else (None, None)
+    over_low, over_high = family_interval(over, races) if over is not None else (None, None)
     gap, gap_low, gap_high = _gap_closed(keyed, plain)
     return {
-        "checkpoint": races["checkpoint"].iloc[0], "n": len(races), "mean": family_mean(races["score"], families),
+        "checkpoint": races["checkpoint"].iloc[0], "n": len(races), "mean": family_mean(races["score"], races),
         "low": low, "high": high, "gap_closed": gap, "gap_low": gap_low, "gap_high": gap_high,
-        "over_sft": family_mean(over, families) if over is not None else None, "over_sft_low": over_low,
+        "over_sft": family_mean(over, races) if over is not None else None, "over_sft_low": over_low,
         "over_sft_high": over_high,
-        "regret": family_mean(races["regret"], families) if races["regret"].notna().all() else None,
-        **{name: family_mean(races[name], families) for name in DIMENSIONS},
+        "regret": family_mean(races["regret"], races) if races["regret"].notna().all() else None,
+        **{name: family_mean(races[name], races) for name in DIMENSIONS},
         "parse_failures": float(races["parse_failures"].sum() / races["laps_called"].sum()),
         "constant_score": bool(len(races) > 2 and races["score"].max() - races["score"].min() < SAME),
         **{name: races[name].iloc[0] for name in ("env_version", "prompt_version", "scenes_version", "made_at")},

@@ -1,83 +1,55 @@
-"""All scripted policies on unseen seeds of every family: `f1 policies`, or
+"""Table of scripted policies on unseen seeds of every family: `f1 policies`, or, for other splits and some policies,
 
-    python -m f1_pipelines.engineer.evaluation.policy_table --n 100
+    python -m f1_pipelines.engineer.evaluation.policy_table --split validation --policies expert,oracle
 """
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
 
-from f1_pipelines.engineer.evaluation.leaderboard import ALL, family_interval, family_mean
-from f1_pipelines.engineer.seed_ranges import RaceKey, policy_table_races
-from f1_pipelines.engineer.workers import map_races
-from f1_pipelines.sim.policies.play import POLICIES, played, policy_for
-from f1_pipelines.sim.scenarios import ENV_VERSION, FAMILIES, make_scenario
+from f1_pipelines.engineer.evaluation.leaderboard import ALL, family_interval, family_mean, leaderboard_parts
+from f1_pipelines.sim.policies.episodes import all_episodes
+from f1_pipelines.sim.scenarios import ENV_VERSION
 from f1_pipelines.sim.scoring.dimensions import DIMENSIONS
 
 
-def policy_episodes(n: int, policies: Sequence[str] = tuple(POLICIES), families: Sequence[str] = tuple(FAMILIES),
-                    split: str = "test", workers: int = 1, skip: int = 0,
-                    on_race: Callable[[int, int], None] | None = None) -> pd.DataFrame:
-    """One row for each race and policy, with the score and its dimensions.
+def policy_table(episodes: Sequence[dict[str, Any]]) -> pd.DataFrame:
+    """Means by policy and family; in `all` families have equal weight.
 
     Args:
-        n: Seeds of each family.
-        policies: Names of the policies.
-        families: Families raced.
-        split: Split of the seeds; the family that is never trained on has its own.
-        workers: Number of processes.
-        skip: Seeds of each family to leave out first.
-        on_race: Called after each race with the number of races done and of all races.
+        episodes: Rows of `sim.policies.episodes`.
+
+    Returns:
+        policy, family, n, score, low and high (95 % bootstrap interval), and the dimensions of the score.
     """
-    keys, rows = policy_table_races(n, split, skip, families), []
-    for done, race in enumerate(map_races(partial(_race, policies=tuple(policies)), keys, workers), start=1):
-        rows += race
-        if on_race:
-            on_race(done, len(keys))
-    return pd.DataFrame(rows)
-
-
-def policy_table(episodes: pd.DataFrame) -> pd.DataFrame:
-    """Mean score with its 95 % bootstrap interval, and mean dimensions, by policy and family and over all families."""
     rows = []
-    for policy, own in episodes.groupby("policy", sort=False):
-        parts = [*own.groupby("family", sort=False), (ALL, own)]
-        for family, races in parts:
-            low, high = family_interval(races["score"], races["family"])
-            rows.append({"policy": policy, "family": family, "n": len(races), "low": low, "high": high, **{
-                name: family_mean(races[name], races["family"]) for name in ("score", *DIMENSIONS)}})
+    for policy, own in pd.DataFrame(episodes).groupby("policy", sort=False):
+        for family, races in leaderboard_parts(own):
+            low, high = family_interval(races["score"], races)
+            rows.append({"policy": policy, "family": family, "n": len(races), "low": low, "high": high,
+                         **{name: family_mean(races[name], races) for name in ("score", *DIMENSIONS)}})
     return pd.DataFrame(rows)
 
 
-def as_text(table: pd.DataFrame, split: str = "test") -> str:
-    """The table as text: policies down, families across; then the dimensions over all families."""
-    families = [family for family in table["family"].unique() if family != ALL]
-    by_key = {(row["policy"], row["family"]): row for row in table.to_dict("records")}
-    policies = table["policy"].unique()
-    lines = [f"mean score, n = {table['n'].iloc[0]} seeds per family, split {split}, env version {ENV_VERSION}, "
-             "95 % bootstrap interval of all",
-             f"{'policy':14}" + "".join(f"{family.replace('_', ' ')[:14]:>16}" for family in families)
-             + f"{'all':>9}{'low':>7}{'high':>7}"]
-    for policy in policies:
-        whole = by_key[policy, ALL]
-        lines.append(f"{policy:14}" + "".join(f"{by_key[policy, family]['score']:16.3f}" for family in families)
-                     + f"{whole['score']:9.3f}{whole['low']:7.3f}{whole['high']:7.3f}")
+def as_text(table: pd.DataFrame) -> str:
+    """Policies down, families across; then the dimensions over all families."""
+    scores = table.pivot_table(index="policy", columns="family", values="score")
+    whole = table[table["family"] == ALL].set_index("policy")
+    families = [name for name in dict.fromkeys(table["family"]) if name != ALL]
+    seeds = table.loc[table["family"] != ALL, "n"].max()
+    lines = [f"mean score, {seeds} seeds of each family, env version {ENV_VERSION}",
+             f"{'policy':14}" + "".join(f"{name.replace('_', ' ')[:14]:>16}" for name in families)
+             + f"{ALL:>9}  95 % interval"]
+    for policy, row in whole.iterrows():
+        lines.append(f"{policy:14}" + "".join(f"{scores.loc[policy, name]:16.3f}" for name in families)
+                     + f"{row['score']:9.3f}  {row['low']:.3f} to {row['high']:.3f}")
     lines += ["", f"{'policy':14}" + "".join(f"{name:>12}" for name in DIMENSIONS)]
-    lines += [f"{policy:14}" + "".join(f"{by_key[policy, ALL][name]:12.3f}" for name in DIMENSIONS)
-              for policy in policies]
+    lines += [f"{policy:14}" + "".join(f"{row[name]:12.3f}" for name in DIMENSIONS)
+              for policy, row in whole.iterrows()]
     return "\n".join(lines)
-
-
-def _race(key: RaceKey, policies: Sequence[str]) -> list[dict[str, Any]]:
-    scenario, rows = make_scenario(*key), []
-    for name in policies:
-        race = played(scenario, policy_for(name, scenario), name)
-        rows.append({"policy": name, "family": key[0], "seed": key[1], "split": race.split, **race.score})
-    return rows
 
 
 def main() -> None:
@@ -87,11 +59,11 @@ def main() -> None:
     parser.add_argument("--skip", type=int, default=0, help="seeds of each family to leave out first")
     parser.add_argument("--workers", type=int, default=1, help="processes")
     parser.add_argument("--policies", default="", help="comma-separated; default all")
-    parser.add_argument("--split", default="test")
+    parser.add_argument("--split", default="test", help="split of the seeds of trained families")
     given = parser.parse_args()
-    names = given.policies.split(",") if given.policies else tuple(POLICIES)
-    episodes = policy_episodes(given.n, names, split=given.split, workers=given.workers, skip=given.skip)
-    print(as_text(policy_table(episodes), given.split))
+    names = given.policies.split(",") if given.policies else None
+    print(as_text(policy_table(all_episodes(given.n, names, split=given.split, workers=given.workers,
+                                            skip=given.skip))))
 
 
 if __name__ == "__main__":

@@ -1,26 +1,28 @@
-"""Checkpoints of engineers: a folder named by its content, with weights, tokenizer and `meta.json`.
+"""Checkpoints of engineers: weights, tokenizer and `meta.json`, stored by `checkpoints.store`.
 
-Notable choices:
-- The folder is what transformers writes and reads (`model.safetensors`, `config.json`, `tokenizer.json`), so any tool
-  loads it. Adapters are merged before.
-- It is written under a name with a leading dot, synced, then renamed, so no reader ever sees half of it.
-- `meta.json` holds digests of weights and tokenizer, and the versions of environment and prompt that the model was
-  trained on. A checkpoint of other versions is refused: it would read text unlike its training data. No pickle.
+The folder is what transformers writes and reads (`model.safetensors`, `config.json`, `tokenizer.json`), so any tool
+loads it; adapters are merged before. `meta.json` holds digests of weights and tokenizer, and the versions of
+environment and prompt that the model was trained on. A checkpoint of other versions is refused: it never saw such a
+text.
 """
 from __future__ import annotations
 
-import hashlib
-import json
-import os
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
 
+from f1_pipelines.checkpoints.store import (
+    META,
+    CheckpointError,
+    checkpoint_id,
+    commit,
+    read_meta,
+    sha256_of,
+    temporary_folder,
+)
 from f1_pipelines.engineer.inference.cpu import place_model
 from f1_pipelines.engineer.profiles import profile_of
 from f1_pipelines.sim.environment.prompt import PROMPT_VERSION
@@ -32,12 +34,7 @@ if TYPE_CHECKING:
     from f1_pipelines.engineer.inference.engineer import Engineer
     from f1_pipelines.engineer.prompting.rendering import Rendering
 
-META, TOKENIZER = "meta.json", "tokenizer.json"
-_BLOCK = 1 << 20
-
-
-class CheckpointError(RuntimeError):
-    """A checkpoint can't be used. One sentence: what came, what was wanted, what to do."""
+TOKENIZER = "tokenizer.json"
 
 
 @dataclass(frozen=True)
@@ -59,29 +56,19 @@ def save_engineer(model: PreTrainedModel, rendering: Rendering, folder: Path,
         folder: Where checkpoints of engineers lie; made when it is not there.
         meta: stage, profile, parent, training_seed, settings, scenes_version, n_turns: what it is and came from.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    growing = folder / f".{uuid4().hex}"
-    try:
+    with temporary_folder(folder) as growing:
         model.save_pretrained(growing)
         rendering.tokenizer.save_pretrained(growing)
-        told = {**meta, "env_version": ENV_VERSION, "prompt_version": PROMPT_VERSION, "system": rendering.system,
-                "weights_sha256": _digest_of(growing, "*.safetensors"),
-                "tokenizer_sha256": _digest_of(growing, TOKENIZER)}
-        name = hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:12]
-        told |= {"id": name, "created_at": datetime.now(UTC).isoformat(),
-                 "code_version": {package: version(package) for package in ("f1-pipelines", "torch", "transformers")}}
-        (growing / META).write_text(json.dumps(told, indent=2, sort_keys=True))
-        for path in growing.iterdir():
-            with path.open("rb+") as file:
-                os.fsync(file.fileno())
+        meaning = {**meta, "env_version": ENV_VERSION, "prompt_version": PROMPT_VERSION, "system": rendering.system,
+                   "weights_sha256": _weights_sha256(growing), "tokenizer_sha256": sha256_of([growing / TOKENIZER])}
+        name = checkpoint_id(meaning)
+        stored = meaning | {
+            "id": name, "created_at": datetime.now(UTC).isoformat(),
+            "code_version": {package: version(package) for package in ("f1-pipelines", "torch", "transformers")}}
         target = folder / name
-        if target.exists() and not damage_of(target):
-            return EngineerCheckpoint(name, target, json.loads((target / META).read_text()))
-        shutil.rmtree(target, ignore_errors=True)
-        growing.rename(target)
-    finally:
-        shutil.rmtree(growing, ignore_errors=True)
-    return EngineerCheckpoint(name, target, told)
+        if not commit(growing, target, stored, lambda path: not damage_of(path)):
+            stored = read_meta(target)
+    return EngineerCheckpoint(name, target, stored)
 
 
 def read_checkpoint(path: Path) -> EngineerCheckpoint:
@@ -93,7 +80,7 @@ def read_checkpoint(path: Path) -> EngineerCheckpoint:
     problem = damage_of(path)
     if problem:
         raise CheckpointError(f"{path}: {problem}; delete the folder and train again")
-    meta = json.loads((path / META).read_text())
+    meta = read_meta(path)
     for name, now in (("env_version", ENV_VERSION), ("prompt_version", PROMPT_VERSION)):
         if meta.get(name) != now:
             raise CheckpointError(f"{path}: trained on {name} {meta.get(name)}, this code has {now}; train again")
@@ -140,30 +127,25 @@ def load_engineer(path: Path, device: str = "cpu", bf16: bool = False) -> Engine
     except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as problem:
         raise CheckpointError(f"{path}: transformers can't read it ({str(problem).splitlines()[0][:200]}); train "
                               "again") from problem
-    return Engineer(place_model(model, device).eval(), Rendering(tokenizer, meta["system"]), profile.max_new_tokens,
+    return Engineer(place_model(model, device).train(False), Rendering(tokenizer, meta["system"]), profile.max_new_tokens,
                     profile.generation_batch)
 
 
 def damage_of(path: Path) -> str:
     """What is wrong with a checkpoint's files, empty for nothing."""
     try:
-        meta = json.loads((path / META).read_text())
-        weights, tokenizer = _digest_of(path, "*.safetensors"), _digest_of(path, TOKENIZER)
+        meta, weights, tokenizer = read_meta(path), _weights_sha256(path), sha256_of([path / TOKENIZER])
     except FileNotFoundError:
         return f"{META}, weights or {TOKENIZER} is not there"
     except (OSError, ValueError) as problem:
         return f"can't be read ({problem})"
-    if not isinstance(meta, dict) or weights != meta.get("weights_sha256"):
+    if weights != meta.get("weights_sha256"):
         return f"the weights are not what {META} says they are, one of them is damaged"
     return "" if tokenizer == meta.get("tokenizer_sha256") else f"{TOKENIZER} is another one than it was trained with"
 
 
-def _digest_of(folder: Path, pattern: str) -> str:
-    digest, found = hashlib.sha256(), sorted(folder.glob(pattern))
-    if not found:
-        raise FileNotFoundError(folder / pattern)
-    for path in found:
-        with path.open("rb") as file:
-            while block := file.read(_BLOCK):
-                digest.update(block)
-    return digest.hexdigest()
+def _weights_sha256(folder: Path) -> str:
+    files = sorted(folder.glob("*.safetensors"))
+    if not files:
+        raise FileNotFoundError(folder / "model.safetensors")
+    return sha256_of(files)

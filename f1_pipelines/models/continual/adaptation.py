@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import replace
+from typing import cast
 
 import pandas as pd
 import torch
@@ -20,6 +21,7 @@ from torch import Tensor, nn
 
 from f1_pipelines.models.continual.settings import UpdateConfig
 from f1_pipelines.models.f1net import F1Net
+from f1_pipelines.models.ranker import Ranker
 from f1_pipelines.models.trained import TrainedRanker
 from f1_pipelines.models.vocabulary import UNKNOWN, Vocabulary
 
@@ -70,7 +72,7 @@ def may_learn(trained: TrainedRanker, pretrained: TrainedRanker, settings: Updat
     known = {"driver.weight": len(pretrained.drivers), "constructor.weight": len(pretrained.constructors)}
     masks = {}
     for name, parameter in trained.model.named_parameters():
-        free = {"freeze": name.startswith(trained.model.READ_OUT),
+        free = {"freeze": name.startswith(cast("F1Net | Ranker", trained.model).READ_OUT),
                 "constructors": name == _EMBEDDINGS["constructor"]}.get(settings.method, True)
         if name == _EMBEDDINGS["driver"] and settings.freeze_drivers:
             free = False

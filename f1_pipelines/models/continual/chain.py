@@ -24,12 +24,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from f1_pipelines.checkpoints.store import CheckpointError
 from f1_pipelines.evaluation.baselines import BASELINES
 from f1_pipelines.evaluation.metrics import spearman
 from f1_pipelines.features.history import data_version
 from f1_pipelines.identity.weekends import UnknownWeekend
 from f1_pipelines.identity.weekends import weekend as known_weekend
-from f1_pipelines.models.checkpoints import Checkpoint, CheckpointError, load_checkpoint, save_checkpoint
+from f1_pipelines.models.checkpoints import Checkpoint, load_checkpoint, save_checkpoint
 from f1_pipelines.models.continual.adaptation import adapt, grow_fisher
 from f1_pipelines.models.continual.fisher import load_fisher
 from f1_pipelines.models.continual.settings import PULLED_BACK, UpdateConfig
@@ -157,8 +158,8 @@ class _Growing:
     def _adapted(self, race: pd.DataFrame) -> UpdateResult:
         trained = adapt(self.known.trained, race)
         moves = self.settings.method == "online_ewc"  # else the Fisher stays with the pretrained ranker
-        return UpdateResult(LearntState(trained, grow_fisher(self.known.fisher, trained.model) if moves else None), [],
-                            race)
+        fisher = grow_fisher(self.known.fisher, trained.model) if moves and self.known.fisher is not None else None
+        return UpdateResult(LearntState(trained, fisher), [], race)
 
     def _link(self, kind: str, weekend: str, seen: pd.DataFrame, make: Callable[[], UpdateResult]) -> None:
         version = data_version(seen)
@@ -190,7 +191,7 @@ class _Growing:
         trained, before = learnt.known.trained, self.newest.trained
         race = self.since[self.since["weekend"] == key["weekend"]]
         learns = key["kind"] == "ewc"
-        told = {
+        link = {
             "spearman_before": mean_spearman(before, race),
             "spearman_after": mean_spearman(trained, race) if learns else None,
             "spearman_grid": spearman(_GRID.scores(race), race["official_order"].astype("float64")),
@@ -201,12 +202,12 @@ class _Growing:
         }
         checkpoint = save_checkpoint(
             trained, self.folder, kind=key["kind"], data_version=key["data_version"], parent=self.newest.id,
-            metrics={name: value for name, value in told.items() if value is not None}, created_at=self.created_at,
+            metrics={name: value for name, value in link.items() if value is not None}, created_at=self.created_at,
             fisher=learnt.known.fisher, learning=self.learning)
         model = trained.config.model
         learnt_from = learnt.rows["weekend"].nunique() if learns else 0
         self.log(f"{model} {checkpoint.id}: {key['kind']} at {key['weekend']}, {learnt_from} races seen, Spearman of "
-                 f"the race {told['spearman_before']:.3f} before")
+                 f"the race {link['spearman_before']:.3f} before")
         row = {
             "checkpoint": checkpoint.id, "kind": key["kind"], "model": model, "parent": self.newest.id,
             "trained_from": trained.trained_from, "trained_through": trained.trained_through,
@@ -216,7 +217,7 @@ class _Growing:
             "created_at": self.created_at, "settings": key["settings"], "dagster_run": None, "mlflow_run": None,
         }
         update = {
-            **key, **told, "checkpoint": checkpoint.id, "model": model, "pretrained": self.pretrained.id,
+            **key, **link, "checkpoint": checkpoint.id, "model": model, "pretrained": self.pretrained.id,
             "method": self.settings.method, "n_races": learnt_from, "seconds": seconds, "current": True,
             "created_at": self.created_at,
         }

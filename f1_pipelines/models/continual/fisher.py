@@ -19,7 +19,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load
 from torch import Tensor, nn
 
-from f1_pipelines.models.checkpoints import FISHER, Checkpoint, CheckpointError
+from f1_pipelines.checkpoints.store import CheckpointError
+from f1_pipelines.models.checkpoints import FISHER, Checkpoint
 from f1_pipelines.models.trained import TrainedRanker
 from f1_pipelines.models.training import objective, one_thread, training_races
 
@@ -48,10 +49,10 @@ def fisher_information(trained: TrainedRanker, rows: pd.DataFrame) -> dict[str, 
 def check_fisher(fisher: Mapping[str, Tensor], model: nn.Module) -> None:
     """`ValueError` where the Fisher is not that of a model of these shapes, or holds what no square can be."""
     shapes = {name: tuple(parameter.shape) for name, parameter in model.named_parameters()}
-    found = {name: tuple(values.shape) for name, values in fisher.items()}
-    if found != shapes:
-        odd = sorted(name for name in {*shapes, *found} if shapes.get(name) != found.get(name))
-        raise ValueError(f"the Fisher is of another model: {odd[0]} has shape {found.get(odd[0])}, the model's "
+    given = {name: tuple(values.shape) for name, values in fisher.items()}
+    if given != shapes:
+        odd = sorted(name for name in {*shapes, *given} if shapes.get(name) != given.get(name))
+        raise ValueError(f"the Fisher is of another model: {odd[0]} has shape {given.get(odd[0])}, the model's "
                          f"{shapes.get(odd[0])}; compute it again from the pretraining races")
     for name, values in fisher.items():
         if not bool(torch.isfinite(values).all() and (values >= 0).all()):

@@ -88,7 +88,8 @@ def learn(before: LearntState, pretrained: LearntState, window: pd.DataFrame, se
                 optimizer.zero_grad()
                 loss.backward()
                 for name, parameter in model.named_parameters():
-                    parameter.grad.mul_(masks[name])
+                    if parameter.grad is not None:
+                        parameter.grad.mul_(masks[name])
                 optimizer.step()
                 losses += new.item() * len(step)
             history.append({"epoch": float(epoch), "loss": losses / len(batch), "penalty": penalty})
@@ -97,7 +98,7 @@ def learn(before: LearntState, pretrained: LearntState, window: pd.DataFrame, se
         grown, model=model, seasons=tuple(sorted({*grown.seasons, *(int(s) for s in races["season"].unique())})),
         trained_through=batch.weekends[-1], n_races=before.trained.n_races + 1)
     moved = None
-    if settings.method == "online_ewc":
+    if settings.method == "online_ewc" and fisher is not None:
         latest = fisher_information(trained, races[races["weekend"] == batch.weekends[-1]])
         keep = settings.fisher_decay
         moved = {name: keep * values + (1 - keep) * latest[name] for name, values in fisher.items()}

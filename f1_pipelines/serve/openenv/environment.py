@@ -20,7 +20,7 @@ from f1_pipelines.sim.environment.environment import EpisodeOver, RaceEnvironmen
 from f1_pipelines.sim.environment.observation import Observation as Seen
 from f1_pipelines.sim.scenarios import ENV_VERSION, GRAND_PRIX, MAX_SEED, UNSEEN_FAMILY, BadScenario, seeds_of
 
-EpisodeReply = TypeVar("Told")
+EpisodeReply = TypeVar("EpisodeReply")
 
 
 class ServerFault(RuntimeError):
@@ -91,17 +91,18 @@ class F1Environment(Environment[F1Action, F1Observation, F1State]):
         self._closed = True
         self._race, self._seen = RaceEnvironment(), None
 
-    def _begin(self, asked: ResetRequest, episode_id: str | None) -> F1Observation:
+    def _begin(self, request: ResetRequest, episode_id: str | None) -> F1Observation:
         self._check_open()
-        seed = _drawn(asked) if asked.seed is None else asked.seed
-        self._seen = self._race.reset(seed, asked.family, asked.split, asked.circuit, asked.weekend, asked.car)
-        self._with_text, scenario = asked.text, self._race.scenario
+        seed = _drawn(request) if request.seed is None else request.seed
+        self._seen = self._race.reset(seed, request.family, request.split, request.circuit, request.weekend,
+                                      request.car)
+        self._with_text, scenario = request.text, self._race.scenario
         name = str(episode_id or uuid4()).encode("ascii", "replace").decode()
         self._state = F1State(
             episode_id=name[:255], family=scenario.family, seed=scenario.seed, split=scenario.split,
             circuit=scenario.circuit.circuit, weekend=scenario.weekend or None, laps=scenario.laps,
             env_version=ENV_VERSION)
-        return F1Observation(text=self._seen.text if asked.text else "", race=self._seen)
+        return F1Observation(text=self._seen.text if request.text else "", race=self._seen)
 
     def _step(self, action: F1Action) -> F1Observation:
         self._check_open()
@@ -117,18 +118,18 @@ class F1Environment(Environment[F1Action, F1Observation, F1State]):
             raise EpisodeOver("this session is closed: connect again.")
 
 
-def _drawn(asked: ResetRequest) -> int:
+def _drawn(request: ResetRequest) -> int:
     """Any seed of the split that is asked for; without one, of those to train on."""
     start = secrets.randbelow(MAX_SEED - 1000)
-    if asked.family == GRAND_PRIX:
+    if request.family == GRAND_PRIX:
         return start
-    split = asked.split or ("unseen_family" if asked.family == UNSEEN_FAMILY else "train")
-    return seeds_of(asked.family, split, 1, start)[0]
+    split = request.split or ("unseen_family" if request.family == UNSEEN_FAMILY else "train")
+    return seeds_of(request.family, split, 1, start)[0]
 
 
-def _understood(asked: dict[str, Any]) -> ResetRequest:
+def _understood(fields: dict[str, Any]) -> ResetRequest:
     try:
-        return ResetRequest.model_validate(asked)
+        return ResetRequest.model_validate(fields)
     except ValidationError as problem:
         first = problem.errors()[0]
         where = ascii(first["loc"][0])[1:-1][:40]

@@ -9,6 +9,7 @@ from fastapi import FastAPI
 from openenv.core.env_server.http_server import HTTPEnvServer
 from openenv.core.env_server.mcp_types import JsonRpcErrorCode, JsonRpcResponse
 from openenv.core.env_server.types import WSErrorCode, WSErrorResponse
+from starlette.routing import WebSocketRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from f1_pipelines.serve.openenv.environment import F1Environment
@@ -28,7 +29,7 @@ def add_openenv(app: FastAPI, settings: ServeSettings) -> None:
                   state_cls=F1State).register_routes(scratch)
     for route in scratch.routes:
         if getattr(route, "path", None) in OURS:
-            if route.path == "/ws":
+            if isinstance(route, WebSocketRoute) and route.path == "/ws":
                 route.app = SocketLimits(route.app, settings)
             app.router.routes.append(route)
 

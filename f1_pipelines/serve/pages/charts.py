@@ -25,7 +25,7 @@ def ring(lap: Lap) -> dict[str, Any]:
     running = [car for car in lap.cars if car.gap_s is not None]
     lap_s = min((car.lap_time_s for car in running if car.lap_time_s), default=None)
     slot = min(_CAR_LAPS, 0.9 / max(len(running), 1))  # on the grid, where nobody has a gap yet
-    behind = [car.gap_s / lap_s if lap_s else slot * at for at, car in enumerate(running)]
+    behind = [(car.gap_s or 0.0) / lap_s if lap_s else slot * at for at, car in enumerate(running)]
     drawn = sorted(zip(running, behind, _rows(behind), strict=True), key=lambda at: at[0].ours)  # ours on top
     return {
         "animationDurationUpdate": 350,

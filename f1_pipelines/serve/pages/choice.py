@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import secrets
+from typing import Any
 
 from nicegui import ui
 
@@ -19,17 +20,17 @@ _SAID = {"scripted": "scripted", "oracle": "knows the future", "language model":
 class ChoiceForm:
     """Selects for family, circuit, seed and policy; of a Grand Prix for weekend and driver instead of the circuit."""
 
-    def __init__(self, asked: dict[str, str]):
-        """`asked`: what the address of the page says: family, seed, circuit, weekend, car, policy."""
-        family = asked.get("family") if asked.get("family") in (*FAMILIES, GRAND_PRIX) else FIRST["family"]
-        seed = int(asked["seed"]) if str(asked.get("seed", "")).isdigit() else FIRST["seed"]
+    def __init__(self, query: dict[str, str]):
+        """`query`: what the address of the page says: family, seed, circuit, weekend, car, policy."""
+        family = query.get("family") if query.get("family") in (*FAMILIES, GRAND_PRIX) else FIRST["family"]
+        seed: Any = int(query["seed"]) if str(query.get("seed", "")).isdigit() else FIRST["seed"]
         known = {BY_HAND: "you (call it yourself)"} | {
             offer.name: f"{offer.name} ({_SAID[offer.kind]})" for offer in offers()}
-        policy = asked.get("policy") if asked.get("policy") in known else FIRST["policy"]
+        policy = query.get("policy") if query.get("policy") in known else FIRST["policy"]
         self.family = ui.select([*FAMILIES, GRAND_PRIX], value=family, label="Family",
                                 on_change=lambda: self.where.refresh()).classes("min-w-52 grow").props(
             "data-mark=family")
-        self._asked = asked
+        self._query = query
         self.where()
         self.seed = ui.number("Seed", value=seed, min=0, max=MAX_SEED, precision=0).classes("w-24").props(
             "data-mark=seed")
@@ -40,24 +41,26 @@ class ChoiceForm:
     @ui.refreshable_method
     def where(self) -> None:
         """The circuit of a sprint, or weekend and driver of a Grand Prix."""
-        self.circuit = self.weekend = self.driver = None
+        self.circuit: ui.select | None = None
+        self.weekend: ui.select | None = None
+        self.driver: ui.select | None = None
         if self.family.value != GRAND_PRIX:
             family = FAMILIES[self.family.value]
             circuits = {OWN: "the seed's own"} | {key: key for key in sorted((*family.circuits,
                                                                               *family.unseen_circuits))}
-            asked = self._asked.get("circuit", OWN)
-            self.circuit = ui.select(circuits, value=asked if asked in circuits else OWN, label="Circuit").classes(
+            circuit = self._query.get("circuit", OWN)
+            self.circuit = ui.select(circuits, value=circuit if circuit in circuits else OWN, label="Circuit").classes(
                 "min-w-36 grow").props("data-mark=circuit")
             return
         keys = _weekends_with_grid()
-        asked = self._asked.get("weekend")
-        self.weekend = ui.select(keys, value=asked if asked in keys else (keys[0] if keys else None), label="Weekend",
+        wanted = self._query.get("weekend")
+        self.weekend = ui.select(keys, value=wanted if wanted in keys else (keys[0] if keys else None), label="Weekend",
                                  with_input=True, on_change=self._drivers).classes("min-w-40 grow").props(
             "data-mark=weekend")
         self.driver = ui.select({}, label="Whose pit wall").classes("min-w-40 grow").props("data-mark=driver")
         self._drivers()
 
-    def asked(self) -> RaceRequest:
+    def request(self) -> RaceRequest:
         """The race that is chosen now."""
         return RaceRequest(family=self.family.value, seed=int(self.seed.value or 0),
                            circuit=(self.circuit.value or None) if self.circuit else None,
@@ -65,9 +68,11 @@ class ChoiceForm:
                            car=self.driver.value if self.driver else None)
 
     def _drivers(self) -> None:
+        if self.weekend is None or self.driver is None:
+            return
         names = _starters(self.weekend.value) if self.weekend.value else {}
-        asked = self._asked.get("car")
-        self.driver.set_options(names, value=asked if asked in names else next(iter(names), None))
+        car = self._query.get("car")
+        self.driver.set_options(names, value=car if car in names else next(iter(names), None))
 
     def _roll(self) -> None:
         self.seed.value = secrets.randbelow(10_000)

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from nicegui import ui
 
 from f1_pipelines.sim.engine.parameters import COMPOUNDS
-from f1_pipelines.sim.environment.commands import CAR, EFFECTS, GRAMMAR, MAX_CHARS, TEXT
+from f1_pipelines.sim.environment.commands import CAR, EFFECTS, GRAMMAR, MAX_CHARS, TEXT, VERBS
 
 _COLOURS = {"soft": "red-6", "medium": "amber-5", "hard": "grey-4", "inter": "green-6", "wet": "blue-5"}
 _TALK = "what is said: true, and in time"
@@ -27,7 +27,8 @@ class Chooser:
             for compound in COMPOUNDS:
                 self._quick(f"PIT_NOW {compound}", f"Pit: {compound}", _COLOURS[compound], "black")
         with ui.row().classes("w-full gap-2 items-center"):
-            self.verb = ui.select(list(GRAMMAR), value="SET_MODE", label="Any of the 21 commands", with_input=True,
+            self.verb = ui.select(list(GRAMMAR), value="SET_MODE", label=f"Any of the {len(VERBS)} commands",
+                                  with_input=True,
                                   on_change=lambda: self.argument.refresh()).classes("grow min-w-56").props(
                 "data-mark=verb")
             self.argument()
@@ -39,6 +40,7 @@ class Chooser:
     def argument(self) -> None:
         """What the chosen verb takes: a word, a car, a text, or nothing."""
         kind = GRAMMAR.get(self.verb.value)
+        self.value: ui.select | ui.input | None
         if isinstance(kind, tuple):
             self.value = ui.select(list(kind), value=kind[0], label="which")
         elif kind == CAR:
@@ -57,6 +59,6 @@ class Chooser:
             given = '"' + str(given).replace('"', "'") + '"'
         await self._call(f"{self.verb.value} {given}".strip())
 
-    def _quick(self, command: str, said: str, colour: str, text: str = "white") -> None:
-        ui.button(said, on_click=lambda: self._call(command), color=colour).props(
+    def _quick(self, command: str, label: str, colour: str, text: str = "white") -> None:
+        ui.button(label, on_click=lambda: self._call(command), color=colour).props(
             f"dense no-caps text-color={text}").classes("px-2").props(f"data-mark={command.replace(' ', '-')}")

@@ -1,13 +1,15 @@
 """The comparison: how models and baselines did over a season, and two orders of one race side by side."""
 from __future__ import annotations
 
+from typing import Any
+
 import pandas as pd
 from fastapi import Request
-from nicegui import run, ui
+from nicegui import ui
 
 from f1_pipelines.serve.finishing_orders import GRID, PROMOTED, RESULT, OrderUnknown, checkpoints, order_of
 from f1_pipelines.serve.notices import newest_result
-from f1_pipelines.serve.pages.frame import PATIENCE_S, card, frame, notices, of_the_warehouse
+from f1_pipelines.serve.pages.frame import PATIENCE_S, card, frame, in_thread, notices, of_the_warehouse
 from f1_pipelines.serve.pages.lines import form, slopes
 from f1_pipelines.serve.published_warehouse import NoWarehouse, published
 from f1_pipelines.serve.routes.predictions import comparison_of
@@ -30,7 +32,7 @@ def register() -> None:
         with frame("/compare", "Compare"):
             notices(of_the_warehouse())
             try:
-                seasons, models, last = await run.io_bound(_choices)
+                seasons, models, last = await in_thread(_choices)
             except NoWarehouse:
                 return
             await SeasonForm(seasons).show()
@@ -48,7 +50,7 @@ class SeasonForm:
 
     async def show(self) -> None:
         """The season that is chosen."""
-        rows = await run.io_bound(_evaluated, self._season.value) if self._season.value else pd.DataFrame()
+        rows = await in_thread(_evaluated, self._season.value) if self._season.value else pd.DataFrame()
         self._answer.clear()
         with self._answer:
             if rows.empty:
@@ -64,12 +66,13 @@ class SeasonForm:
             ui.echart(form(weekends, lines, shown)).classes("w-full h-96").props("data-mark=form")
             ui.label(f"{len(weekends)} races, all starters, by protocol {rows['protocol'].iloc[0]}; means:").classes(
                 "text-caption opacity-80")
-            said = [{"predictor": name, **{column: "" if pd.isna(value) else f"{value:.3f}"
-                                           for column, value in mean.items()}} for name, mean in means.iterrows()]
-            columns = [{"name": "predictor", "label": "predictor", "field": "predictor", "align": "left"}, *(
+            table_rows = [{"predictor": name, **{column: "" if pd.isna(value) else f"{value:.3f}"
+                                                 for column, value in mean.items()}} for name, mean in means.iterrows()]
+            columns: list[dict[Any, Any]] = [{"name": "predictor", "label": "predictor", "field": "predictor",
+                                              "align": "left"}, *(
                 {"name": name, "label": label, "field": name, "align": "right", "sortable": True}
                 for name, label in _SAID.items())]
-            ui.table(rows=said, columns=columns, row_key="predictor").props("dense flat hide-pagination").classes(
+            ui.table(rows=table_rows, columns=columns, row_key="predictor").props("dense flat hide-pagination").classes(
                 "w-full pw-figures").props("data-mark=means")
 
 
@@ -94,34 +97,36 @@ class TwoOrders:
         """The orders that are chosen."""
         if self.weekend.value is None:
             return
-        asked = self.weekend.value, self.a.value, self.b.value
+        chosen = self.weekend.value, self.a.value, self.b.value
         try:
-            told = await run.io_bound(_compared, *asked)
-            problem = None
+            comparison = await in_thread(_compared, *chosen)
+            problem = ""
         except (OrderUnknown, NoWarehouse) as refusal:
-            told, problem = None, str(refusal.args[0])
-        if asked != (self.weekend.value, self.a.value, self.b.value):
+            comparison, problem = None, str(refusal.args[0])
+        if chosen != (self.weekend.value, self.a.value, self.b.value):
             return  # somebody chose again meanwhile
         self._answer.clear()
         with self._answer:
-            if told is None:
+            if comparison is None:
                 ui.label(problem).props("data-mark=no-order")
                 return
-            notices([sentence for sentence in told.notices if not sentence.startswith(("SAMPLE", "STALE"))])
-            for name, side in ((_NAMES.get(asked[1], asked[1]), told.a), (_NAMES.get(asked[2], asked[2]), told.b)):
+            notices([sentence for sentence in comparison.notices if not sentence.startswith(("SAMPLE", "STALE"))])
+            for name, side in ((_NAMES.get(chosen[1], chosen[1]), comparison.a),
+                               (_NAMES.get(chosen[2], chosen[2]), comparison.b)):
                 against = "" if side.spearman is None else f": rank correlation with the result {side.spearman:.2f}"
                 by = f" ({side.name}, known: {side.stage})" if side.stage else ""
                 ui.label(f"{name[0].upper()}{name[1:]}{by}{against}").classes("text-sm")
-            if told.spearman_between is not None:
-                ui.label(f"Between the two: {told.spearman_between:.2f}").classes("text-base font-medium").props(
+            if comparison.spearman_between is not None:
+                ui.label(f"Between the two: {comparison.spearman_between:.2f}").classes("text-base font-medium").props(
                     "data-mark=between")
-            names = _axis(asked[1], told, "a"), _axis(asked[2], told, "b")
-            ui.echart(slopes(told, names)).classes("w-full").style(f"height: {60 + 24 * len(told.cars)}px").props(
+            names = _axis(chosen[1], comparison, "a"), _axis(chosen[2], comparison, "b")
+            ui.echart(slopes(comparison,
+                             names)).classes("w-full").style(f"height: {60 + 24 * len(comparison.cars)}px").props(
                 "data-mark=slopes")
 
 
-def _axis(asked: str, told: Comparison, side: str) -> str:
-    return f"{_NAMES.get(asked, asked)}{'' if side == 'a' else ' '}"  # ECharts takes equal names for one place
+def _axis(name: str, comparison: Comparison, side: str) -> str:
+    return f"{_NAMES.get(name, name)}{'' if side == 'a' else ' '}"  # ECharts takes equal names for one place
 
 
 def _choices() -> tuple[dict[int, list[str]], dict[str, str], str | None]:

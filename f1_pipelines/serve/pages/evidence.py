@@ -95,13 +95,13 @@ async def _board() -> None:
 
 
 async def _pictures() -> None:
-    found = await run.io_bound(pictures)
+    files = await run.io_bound(pictures)
     with card("Pictures"):
-        if not found:
+        if not files:
             _not_yet("pictures", "training_evidence,race_story")
             return
         with ui.grid().classes("w-full gap-3 grid-cols-1 lg:grid-cols-2"):
-            for name in found:
+            for name in files:
                 url = f"{PICTURES}/{quote(name)}"
                 with ui.column().classes("gap-1 min-w-0"):
                     ui.image(url).classes("w-full rounded bg-white").props("data-mark=picture")
@@ -122,18 +122,18 @@ def pictures_folder() -> Path:
 def pictures() -> list[str]:
     """Names of the pictures in that folder and below it, the newest first."""
     folder = pictures_folder()
-    found = sorted(folder.rglob("*.png"), key=lambda path: (-path.stat().st_mtime, path.name))
-    return [path.relative_to(folder).as_posix() for path in found]
+    files = sorted(folder.rglob("*.png"), key=lambda path: (-path.stat().st_mtime, path.name))
+    return [path.relative_to(folder).as_posix() for path in files]
 
 
 def _table(shown: Shown, rows: pd.DataFrame | None) -> None:
     if rows is None or rows.empty:
         _not_yet(shown.table, shown.assets)
         return
-    said = rows[list(shown.columns)].head(MOST_ROWS).map(_said)
+    texts = rows[list(shown.columns)].head(MOST_ROWS).map(_said)
     columns = [{"name": column, "label": column.replace("_", " "), "field": column, "sortable": True,
-                "align": "right" if pd.api.types.is_numeric_dtype(rows[column]) else "left"} for column in said]
-    ui.table(rows=[{"id": at, **row} for at, row in enumerate(said.to_dict("records"))], columns=columns,
+                "align": "right" if pd.api.types.is_numeric_dtype(rows[column]) else "left"} for column in texts]
+    ui.table(rows=[{"id": at, **row} for at, row in enumerate(texts.to_dict("records"))], columns=columns,
              pagination={"rowsPerPage": 12}).props(f"dense flat data-mark={shown.table}").classes("w-full pw-figures")
     _download(shown.table, rows)
 

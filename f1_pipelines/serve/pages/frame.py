@@ -1,14 +1,17 @@
 """What every page has around it: the name, the way to the others, light or dark, and what must be said of the data."""
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import ParamSpec, TypeVar, cast
 
-from nicegui import ui
+from nicegui import run, ui
 
 from f1_pipelines.serve.notices import data_notices
 from f1_pipelines.serve.published_warehouse import NoWarehouse, published
 
+P = ParamSpec("P")
+T = TypeVar("T")
 PAGES = (("/", "Live simulator", "sports_motorsports"), ("/predict", "Predict", "leaderboard"),
          ("/compare", "Compare", "compare_arrows"), ("/evidence", "Training evidence", "insights"),
          ("/operations", "Operations", "tune"))
@@ -110,3 +113,8 @@ def _theme() -> None:
         ui.run_javascript(f"document.cookie = 'theme={after}; path=/; max-age=31536000; SameSite=Lax'")
 
     button.on_click(turn)
+
+
+async def in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Call `work` in a thread, off the event loop. NiceGUI gives None in its place only while the server stops."""
+    return cast("T", await run.io_bound(work, *args, **kwargs))

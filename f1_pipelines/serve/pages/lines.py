@@ -22,10 +22,10 @@ def probabilities(cars: Sequence[RankedCar]) -> dict[str, Any]:
         "legend": {"top": 0, "textStyle": _TEXT}, "tooltip": {"trigger": "axis", "axisPointer": {"type": "shadow"}},
         "xAxis": {"type": "value", "max": 100, "axisLabel": _TEXT | {"formatter": "{value} %"}, "splitLine": _FAINT},
         "yAxis": {"type": "category", "inverse": True, "data": names, "axisLabel": _TEXT},
-        "series": [{"name": said, "type": "bar", "barGap": "0%", "color": colour,
+        "series": [{"name": label, "type": "bar", "barGap": "0%", "color": colour,
                     "data": [round(100 * (getattr(car, name) or 0.0), 1) for car in cars]}
-                   for name, said, colour in (("p_win", "win", COLOURS[0]), ("p_podium", "podium", COLOURS[1]),
-                                              ("p_points", "points", "#90a4ae"))],
+                   for name, label, colour in (("p_win", "win", COLOURS[0]), ("p_podium", "podium", COLOURS[1]),
+                                               ("p_points", "points", "#90a4ae"))],
     }
 
 
@@ -58,26 +58,26 @@ def form(weekends: Sequence[str], by_predictor: dict[str, list[float | None]], s
     }
 
 
-def slopes(told: Comparison, names: tuple[str, str]) -> dict[str, Any]:
+def slopes(comparison: Comparison, names: tuple[str, str]) -> dict[str, Any]:
     """Each car from its place in one order to its place in the other; a thick line moved by five places or more."""
-    cars = [car for car in told.cars if car.a is not None and car.b is not None]
-    most = max((max(car.a, car.b) for car in cars), default=1)
+    cars = [(car.name, car.a, car.b) for car in comparison.cars if car.a is not None and car.b is not None]
+    most = max((max(a, b) for _, a, b in cars), default=1)
     return {
         "grid": {"left": 120, "right": 120, "top": 30, "bottom": 10}, "tooltip": {"formatter": "{a}"},
         "xAxis": {"type": "category", "data": list(names), "position": "top", "boundaryGap": False,
                   "axisLabel": {"color": INK, "fontWeight": "bold", "interval": 0}, "axisTick": {"show": False}},
         "yAxis": {"type": "value", "inverse": True, "min": 0.5, "max": most + 0.5, "show": False},
         "series": [{
-            "name": f"{car.name}: {car.a} → {car.b}", "type": "line", "data": [car.a, car.b], "symbolSize": 6,
-            "color": COLOURS[2] if car.b < car.a else COLOURS[4] if car.b > car.a else INK,
-            "lineStyle": {"width": 3 if abs(car.a - car.b) >= 5 else 1.2},
-            "endLabel": {"show": True, "formatter": f"{car.b} {_short(car.name)}", "color": INK, "fontSize": 11},
+            "name": f"{name}: {a} → {b}", "type": "line", "data": [a, b], "symbolSize": 6,
+            "color": COLOURS[2] if b < a else COLOURS[4] if b > a else INK,
+            "lineStyle": {"width": 3 if abs(a - b) >= 5 else 1.2},
+            "endLabel": {"show": True, "formatter": f"{b} {_short(name)}", "color": INK, "fontSize": 11},
             "label": {"show": False},
             "markPoint": {"symbol": "circle", "symbolSize": 1, "silent": True,
-                          "data": [{"coord": [names[0], car.a], "label": {
-                              "show": True, "position": "left", "formatter": f"{_short(car.name)} {car.a}",
+                          "data": [{"coord": [names[0], a], "label": {
+                              "show": True, "position": "left", "formatter": f"{_short(name)} {a}",
                               "color": INK, "fontSize": 11}}]},
-        } for car in cars],
+        } for name, a, b in cars],
     }
 
 

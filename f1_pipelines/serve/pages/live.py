@@ -42,11 +42,11 @@ def register(settings: ServeSettings) -> None:
 class LivePage:
     """One open page and its race."""
 
-    def __init__(self, asked: dict[str, str], thinking: asyncio.Semaphore):
+    def __init__(self, query: dict[str, str], thinking: asyncio.Semaphore):
         self._thinking, self._turn = thinking, asyncio.Lock()  # one thought at a time: laps come in order
         self._race: LiveRace | None = None
         with ui.card().classes("w-full p-3"), ui.row().classes("w-full items-end gap-2"):
-            self._form = ChoiceForm(asked)
+            self._form = ChoiceForm(query)
             ui.button("New race", icon="flag", on_click=self.begin).props("no-caps data-mark=new-race")
         with ui.card().classes("w-full p-3 gap-1"):
             with ui.row().classes("w-full items-center gap-3"):
@@ -86,9 +86,9 @@ class LivePage:
 
     async def begin(self) -> None:
         """Put the chosen race on its grid."""
-        asked, policy = self._form.asked(), self._form.policy.value
+        request, policy = self._form.request(), self._form.policy.value
         self._pause()
-        race = await self._thought(lambda: begin_race(asked, policy))
+        race = await self._thought(lambda: begin_race(request, policy))
         if race is None:
             return
         self._race = race
@@ -145,12 +145,12 @@ class LivePage:
             async with self._turn, self._thinking:
                 return await run.io_bound(work)
         except (*CLIENTS_FAULTS, PolicyUnavailable) as problem:
-            told = str(problem)
+            message = str(problem)
         except Exception:
             logging.getLogger(__name__).exception("a race failed")
-            told = FAULT
+            message = FAULT
         self._pause()
-        ui.notify(told, type="negative", multi_line=True)
+        ui.notify(message, type="negative", multi_line=True)
         return None
 
     def _toggle(self) -> None:
@@ -169,7 +169,7 @@ class LivePage:
             return  # another one was begun meanwhile
         ours = next(car for car in lap.cars if car.ours)
         place = f"P{ours.position}" if ours.standing == "running" else f"out ({ours.standing})"
-        end = f"score {race.end.score:.3f}" if race.over else f"score so far {lap.score_so_far:.3f}"
+        end = f"score {race.end.score:.3f}" if race.end else f"score so far {lap.score_so_far:.3f}"
         self._head.text = f"{'Flag' if race.over else 'Lap'} {lap.lap}/{lap.laps} · {place} of {len(lap.cars)} · " \
                           f"{charts.STATUS_NAMES[lap.next_status]} · {end}"
         for chart, options in ((self._ring, charts.ring(lap)), (self._gaps, charts.gaps(race.laps)),

@@ -4,13 +4,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from nicegui import run, ui
+from nicegui import ui
 
 from f1_pipelines.identity.weekends import UnknownWeekend
 from f1_pipelines.serve.dagster_api import ASSET_JOB, DagsterUnavailable, Materialized, Run
 from f1_pipelines.serve.finishing_orders import OrderUnknown, next_key
 from f1_pipelines.serve.notices import newest_result
-from f1_pipelines.serve.pages.frame import PATIENCE_S, card, frame, notices, of_the_warehouse
+from f1_pipelines.serve.pages.frame import PATIENCE_S, card, frame, in_thread, notices, of_the_warehouse
 from f1_pipelines.serve.published_warehouse import NoWarehouse, published
 from f1_pipelines.serve.routes.operations import NO_KEY, KeyRefused, Operations
 from f1_pipelines.serve.routes.predictions import weekends_of
@@ -54,18 +54,18 @@ class OperationsPage:
                 "dense flat hide-pagination").classes("w-full pw-figures").props("data-mark=fresh")
             self._fresh.add_slot("body-cell-asset", _LINK)
         with card("Dagster"), ui.row().classes("gap-2"):
-            for said, path in (("Asset graph", "/asset-groups"), ("Runs", "/runs"), ("Automation", "/automation"),
-                               ("Jobs", "/jobs")):
-                ui.link(said, f"{url}{path}", new_tab=True).classes("pw-link")
+            for label, path in (("Asset graph", "/asset-groups"), ("Runs", "/runs"), ("Automation", "/automation"),
+                                ("Jobs", "/jobs")):
+                ui.link(label, f"{url}{path}", new_tab=True).classes("pw-link")
 
     async def look(self) -> None:
         """Ask Dagster and the warehouse how things stand."""
         api = self._operations.dagster
-        self._newest.text = await run.io_bound(_newest)
+        self._newest.text = await in_thread(_newest)
         try:
-            runs = await run.io_bound(api.runs, _RUNS_SHOWN)
-            fresh = await run.io_bound(api.materialized)
-            idle = await run.io_bound(api.idle_queue)
+            runs = await in_thread(api.runs, _RUNS_SHOWN)
+            fresh = await in_thread(api.materialized)
+            idle = await in_thread(api.idle_queue)
         except DagsterUnavailable as problem:
             self._state.text = str(problem)
             return
@@ -83,20 +83,20 @@ class OperationsPage:
             self._weekend = ui.select(weekends, value=upcoming or (weekends[-1] if weekends else None),
                                       label="Weekend", with_input=True).classes("min-w-52 grow").props(
                 "data-mark=weekend")
-            for said, icon, start, tip in (
+            for label, icon, start, tip in (
                     ("Before the race", "cloud_download", self._operations.ingest,
                      "practice, qualifying, grid, prediction: the job pre_race"),
                     ("After the race", "sports_score", self._operations.finish,
                      "results, laps, learning, evaluation: the job post_race"),
                     ("Finetune", "model_training", self._operations.finetune,
                      f"learn through that weekend; the last with a result is {last or 'not stored yet'}")):
-                ui.button(said, icon=icon, on_click=lambda start=start: self._begin(start)).props(
-                    "no-caps").tooltip(tip).props(f"data-mark={said.lower().replace(' ', '-')}")
+                ui.button(label, icon=icon, on_click=lambda start=start: self._begin(start)).props(
+                    "no-caps").tooltip(tip).props(f"data-mark={label.lower().replace(' ', '-')}")
 
     async def _begin(self, start: Callable[[str], Run]) -> None:
         try:
             self._operations.check(self._key.value)
-            begun = await run.io_bound(start, self._weekend.value)
+            begun = await in_thread(start, self._weekend.value)
         except (KeyRefused, DagsterUnavailable, NoWarehouse, OrderUnknown, UnknownWeekend) as problem:
             ui.notify(str(problem.args[0]), type="negative", multi_line=True)
             return

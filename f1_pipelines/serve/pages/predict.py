@@ -2,14 +2,14 @@
 from __future__ import annotations
 
 from fastapi import Request
-from nicegui import run, ui
+from nicegui import ui
 
 from f1_pipelines.serve.finishing_orders import OrderUnknown, next_key, predicted_order, season_hits
-from f1_pipelines.serve.pages.frame import PATIENCE_S, card, frame, notices, of_the_warehouse
+from f1_pipelines.serve.pages.frame import PATIENCE_S, card, frame, in_thread, notices, of_the_warehouse
 from f1_pipelines.serve.pages.lines import hits_by_race, probabilities
 from f1_pipelines.serve.published_warehouse import NoWarehouse, published
-from f1_pipelines.serve.routes.predictions import Prediction, constructor_name, prediction_of, weekends_of
-from f1_pipelines.serve.schemas import WeekendRow
+from f1_pipelines.serve.routes.predictions import constructor_name, prediction_of, weekends_of
+from f1_pipelines.serve.schemas import Prediction, WeekendRow
 from f1_pipelines.tables.features import STAGES
 
 LATEST = "the last one reached"
@@ -37,7 +37,7 @@ def register() -> None:
     async def predict(request: Request) -> None:
         with frame("/predict", "Predict"):
             try:
-                rows, upcoming = await run.io_bound(_weekends)
+                rows, upcoming = await in_thread(_weekends)
             except NoWarehouse:
                 notices(of_the_warehouse())
                 return
@@ -68,12 +68,12 @@ class PredictPage:
         self._answer.clear()
         with self._answer:
             try:
-                told, hits = await run.io_bound(_asked, self.weekend.value, stage, self.season.value)
+                prediction, hits = await in_thread(_asked, self.weekend.value, stage, self.season.value)
             except (OrderUnknown, NoWarehouse) as problem:
                 notices(of_the_warehouse())
                 ui.label(str(problem.args[0])).classes("text-base").props("data-mark=nothing")
                 return
-            _told(told, hits)
+            _told(prediction, hits)
 
     async def _to_season(self) -> None:
         of_season = self._of_season()
@@ -85,26 +85,26 @@ class PredictPage:
                 if row.season == self.season.value}
 
 
-def _told(told: Prediction, hits: list[dict[str, object]]) -> None:
-    notices(told.notices)
-    over = told.spearman is not None
+def _told(prediction: Prediction, hits: list[dict[str, object]]) -> None:
+    notices(prediction.notices)
+    over = prediction.spearman is not None
     with ui.card().classes("w-full p-3 gap-1"):
-        ui.label(f"{told.event} {told.race_start:%Y}").classes("text-h6").props("data-mark=event")
-        ui.label(f"{told.circuit}, race {told.race_start:%Y-%m-%d %H:%M} UTC").classes("text-sm")
-        ui.label(f"Model {told.model} ({told.kind or 'not stored any more'}, trained through "
-                 f"{told.trained_through or '?'}) · by what was known after: {told.stage} · "
-                 f"{'made' if told.stored else 'computed'} {told.made_at:%Y-%m-%d %H:%M} UTC").classes(
+        ui.label(f"{prediction.event} {prediction.race_start:%Y}").classes("text-h6").props("data-mark=event")
+        ui.label(f"{prediction.circuit}, race {prediction.race_start:%Y-%m-%d %H:%M} UTC").classes("text-sm")
+        ui.label(f"Model {prediction.model} ({prediction.kind or 'not stored any more'}, trained through "
+                 f"{prediction.trained_through or '?'}) · by what was known after: {prediction.stage} · "
+                 f"{'made' if prediction.stored else 'computed'} {prediction.made_at:%Y-%m-%d %H:%M} UTC").classes(
             "text-caption opacity-80").props("data-mark=model")
         if over:
-            ui.label(f"{told.exact_matches} of {len(told.ranking)} places hit exactly · rank correlation with the "
-                     f"result {told.spearman:.2f}").classes("text-base font-medium").props("data-mark=hits")
+            ui.label(f"{prediction.exact_matches} of {len(prediction.ranking)} places exact · rank correlation with "
+                     f"result {prediction.spearman:.2f}").classes("text-base font-medium").props("data-mark=hits")
     with ui.grid().classes("w-full gap-3 grid-cols-1 lg:grid-cols-12"):
         with card("Ranked drivers", "lg:col-span-8 min-w-0"):
             rows = [car.model_dump() | {
                 "team": constructor_name(car.constructor), "hit": bool(car.exact_match),
                 "expected": "" if car.expected_position is None else f"{car.expected_position:.1f}",
-                "actual": "" if car.actual_position is None else car.actual_position} for car in told.ranking]
-            has_chances = told.ranking[0].p_win is not None
+                "actual": "" if car.actual_position is None else car.actual_position} for car in prediction.ranking]
+            has_chances = prediction.ranking[0].p_win is not None
             columns = [column for column in _COLUMNS if (over or column["name"] != "actual")
                        and (has_chances or not column["name"].startswith("p_"))]
             table = ui.table(rows=rows, columns=columns, row_key="driver").props("dense flat hide-pagination").classes(
@@ -115,7 +115,7 @@ def _told(told: Prediction, hits: list[dict[str, object]]) -> None:
         with ui.column().classes("lg:col-span-4 gap-3 min-w-0"):
             if has_chances:
                 with card("Chances of the first ten"):
-                    ui.echart(probabilities(told.ranking[:10])).classes("w-full h-80")
+                    ui.echart(probabilities(prediction.ranking[:10])).classes("w-full h-80")
             if hits:
                 with card("The season so far: places hit exactly, and rank correlation with the result"):
                     ui.echart(hits_by_race(hits)).classes("w-full h-64")

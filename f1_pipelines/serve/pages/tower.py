@@ -105,10 +105,10 @@ def _entry(lap: Lap) -> ui.row:
         ui.icon(_TALK.get(call.command.split(" ")[0], "error" if call.error else "chevron_right"), size="xs")
         with ui.column().classes("gap-0 min-w-0 grow"):
             ui.label(call.command).classes("text-sm font-medium break-words").props("data-mark=called")
-            for told, style in ((call.error and f"no command, so he stays out: {call.error}", "text-negative"),
+            for text, style in ((call.error and f"no command, so he stays out: {call.error}", "text-negative"),
                                 (call.answer if not call.error else "", "opacity-90"),
                                 (call.reason, "italic opacity-70")):
-                if told:
-                    ui.label(told).classes(f"text-caption break-words {style}")
+                if text:
+                    ui.label(text).classes(f"text-caption break-words {style}")
         ui.label(f"{call.reward:+.3f}").classes("text-caption pw-figures shrink-0").tooltip("reward of this lap")
     return row

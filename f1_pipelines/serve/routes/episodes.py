@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, HTTPException, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
@@ -18,7 +18,8 @@ from f1_pipelines.sim.environment.environment import EpisodeOver
 HEADER = "X-Session-Id"
 SessionId = Annotated[str | None, Field(max_length=60)]
 InHeader = Annotated[SessionId, Header(alias=HEADER)]
-REFUSALS = {404: {"description": "No such session"}, 409: {"description": "The race is over"},
+REFUSALS: dict[int | str, dict[str, Any]] = {404: {"description": "No such session"},
+                                             409: {"description": "The race is over"},
             422: {"description": "Not understood"}, 503: {"description": "All sessions are taken"}}
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import hmac
 from collections.abc import Callable
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Header, HTTPException, Path
 from pydantic import BaseModel, ConfigDict, Field
@@ -105,15 +105,19 @@ class Operations:
         running = self.dagster.at_work(job, known)
         if running and set(running.assets) == set(assets):
             return running
-        return self.dagster.run(self.dagster.start(job, known, assets))
+        run_id = self.dagster.start(job, known, assets)
+        begun = self.dagster.run(run_id)
+        if begun is None:
+            raise DagsterUnavailable(f"Dagster began run {run_id} and does not know it now; look at the Dagster UI")
+        return begun
 
 
 def router(settings: ServeSettings) -> APIRouter:
     """The routes /ingest, /ingest/finish, /finetune and /jobs/{id}."""
     operations = Operations(settings.api_key, settings.dagster_url)
-    refusals = {404: {"model": Refusal, "description": "Not known"},
+    refusals: dict[int | str, dict[str, Any]] = {404: {"model": Refusal, "description": "Not known"},
                 503: {"model": Refusal, "description": "Dagster or the warehouse is not there"}}
-    guarded = {**refusals, 401: {"model": Refusal, "description": "Wrong key"},
+    guarded: dict[int | str, dict[str, Any]] = {**refusals, 401: {"model": Refusal, "description": "Wrong key"},
                403: {"model": Refusal, "description": "No key is set on this server"}}
 
     def with_key(x_api_key: Annotated[str | None, Header()] = None) -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Annotated
+from typing import Annotated, Any
 
 import duckdb
 import pandas as pd
@@ -48,7 +48,7 @@ from f1_pipelines.tables.features import STAGES
 Name = Annotated[str, Query(min_length=1, max_length=60)]
 
 
-_REFUSALS = {404: {"model": Refusal, "description": "Not known"},
+_REFUSALS: dict[int | str, dict[str, Any]] = {404: {"model": Refusal, "description": "Not known"},
              503: {"model": Refusal, "description": "No warehouse yet"}}
 
 
@@ -102,8 +102,8 @@ def weekends_of(connection: duckdb.DuckDBPyConnection, season: int | None = None
         LEFT JOIN made ON made.weekend = c.weekend
         WHERE ? IS NULL OR c.season = ? ORDER BY c.race_start, c.weekend""", [season, season])
     names = [column[0] for column in rows.description]
-    found = [WeekendRow(**dict(zip(names, row, strict=True))) for row in rows.fetchall()]
-    return [row.model_copy(update={"stages": sorted(row.stages, key=STAGES.index)}) for row in found]
+    weekends = [WeekendRow(**dict(zip(names, row, strict=True))) for row in rows.fetchall()]
+    return [row.model_copy(update={"stages": sorted(row.stages, key=STAGES.index)}) for row in weekends]
 
 
 def prediction_of(connection: duckdb.DuckDBPyConnection, order: FinishingOrder) -> Prediction:
@@ -170,6 +170,8 @@ def _key(connection: duckdb.DuckDBPyConnection, question: Question) -> str:
         return next_key(connection)
     if question.weekend is not None:
         return known_weekend(question.weekend, settings().calendar_path).key
+    if question.season is None or question.round is None:
+        raise HTTPException(422, "name a weekend, or a season and a round.")
     return weekend_of_round(question.season, question.round, settings().calendar_path).key
 
 

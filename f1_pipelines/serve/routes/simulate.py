@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from typing import Annotated, Any
 
@@ -107,23 +107,24 @@ def router(settings: ServeSettings) -> APIRouter:
     return routes
 
 
-async def _parts(asked: Simulation, places: asyncio.Semaphore,
-                 most_s: float) -> AsyncIterator[SimulationStart | Lap | RaceEnd]:
+async def _parts(request: Simulation, places: asyncio.Semaphore,
+                 most_s: float) -> AsyncGenerator[SimulationStart | Lap | RaceEnd]:
     """The start, the grid, every lap and the end of a race, as they come."""
     until = time.monotonic() + most_s
     async with places:
-        race = await asyncio.to_thread(begin_race, asked, asked.policy)
+        race = await asyncio.to_thread(begin_race, request, request.policy)
         yield _start(race)
         yield race.laps[0]
         while not race.over:
             if time.monotonic() > until:
                 raise TooLong(f"this race took longer than {most_s:.0f} s and was given up at lap {race.laps[-1].lap}.")
             yield await asyncio.to_thread(race.lap)
-        yield race.end
+        if race.end is not None:
+            yield race.end
 
 
-async def _events(start: SimulationStart,
-                  parts: AsyncIterator[SimulationStart | Lap | RaceEnd]) -> AsyncIterator[bytes]:
+async def _events(start: SimulationStart | Lap | RaceEnd,
+                  parts: AsyncGenerator[SimulationStart | Lap | RaceEnd]) -> AsyncIterator[bytes]:
     """The parts as Server-Sent Events. What goes wrong once the stream is on comes as its last event."""
     yield _event(start)
     try:

@@ -1,6 +1,8 @@
 """What happens to a car besides racing: failures, punctures, empty tanks, stops; and what they do to the track."""
 from __future__ import annotations
 
+from typing import Any, cast
+
 import numpy as np
 
 from f1_pipelines.sim.engine import track_status
@@ -93,8 +95,11 @@ def _set_for(race: Race, state: RaceState, row: int) -> np.ndarray:
     return np.where(wet > INTER_WET_CROSSOVER, WET, np.where(wet > SLICK_INTER_CROSSOVER, INTER, dry))
 
 
+Statuses = tuple[np.ndarray, np.ndarray, np.ndarray]
+
+
 def status_of_next_lap(race: Race, state: RaceState, lap: int,
-                       stopped: np.ndarray | None) -> tuple[tuple[np.ndarray, ...], bool]:
+                       stopped: np.ndarray | None) -> tuple[Statuses, bool]:
     """status, age and left (E,) of the lap to come, and whether any episode is not green."""
     if race.status is not None:
         status, age, left = race.given_status
@@ -102,10 +107,13 @@ def status_of_next_lap(race: Race, state: RaceState, lap: int,
     row = race.row(lap)
     if stopped is None and not state.any_slow and not race.eventful[row]:
         return (state.status, state.status_age + 1, state.status_left), False
+    accidents: Any
+    others: Any
     accidents, others = (0, 0) if stopped is None else ((stopped == ACCIDENT).sum(axis=1, keepdims=True),
                                                         (stopped > ACCIDENT).sum(axis=1, keepdims=True))
-    rates = race.status_rates[0 if lap == 1 and race.start_key is not None else 1]
-    status = track_status.next_status(
-        state.status, state.status_age, state.status_left, accidents, others, rates, race.status_factors,
-        race.event_u[0, row], race.event_u[1, row])
-    return status, any_of(status[0] != GREEN)
+    rates, factors, drawn = cast("tuple[np.ndarray, np.ndarray, np.ndarray]",
+                                 (race.status_rates, race.status_factors, race.event_u))  # there where it is drawn
+    following = track_status.next_status(
+        state.status, state.status_age, state.status_left, accidents, others,
+        rates[0 if lap == 1 and race.start_key is not None else 1], factors, drawn[0, row], drawn[1, row])
+    return following, any_of(following[0] != GREEN)

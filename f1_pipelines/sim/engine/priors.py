@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 from functools import cache
 from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 
@@ -67,7 +68,7 @@ def circuit_prior(circuit: str, season: int = 2025) -> CircuitParameters:
         first_lap_places=number.get("first_lap_places", default.first_lap_places), **era)
 
 
-def _era(season: int) -> dict[str, float]:
+def _era(season: int) -> dict[str, Any]:
     """What the 2026 rules changed: docs/physics.md#overtaking, #retirements, #safety-car (VSC for stopped cars)."""
     if season < 2026:
         return {}
@@ -81,8 +82,8 @@ def _lap_s(number: dict[str, float], season: int, default: CircuitParameters) ->
     if old is None and new is None:
         return default.base_lap_s + default.degradation_s_per_lap[1] * REFERENCE_AGE_LAPS
     if season < 2026:
-        return old if old is not None else new / RATIO_2026
-    return new if new is not None else old * RATIO_2026
+        return old if old is not None else cast("float", new) / RATIO_2026
+    return new if new is not None else cast("float", old) * RATIO_2026
 
 
 def _rate_ratio(p: float, pooled: float) -> float:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -83,7 +84,7 @@ class Race:
     @cached_property
     def given_status(self) -> tuple[np.ndarray, ...]:
         """Status, laps so far and laps left where they are given, (L + 1, E) each."""
-        return tuple(self.status)
+        return () if self.status is None else tuple(self.status)
 
     @cached_property
     def share(self) -> np.ndarray:
@@ -110,7 +111,7 @@ def prepare(setup: RaceSetup, first: int = 0) -> Race:
     check_setup(setup, race_laps, numbers, grid, first)
     laps = int(race_laps.max())
     lap = np.arange(first + 1, laps + 1)
-    draws = lap_draws(setup.engine, batch.seeds, first, laps, numbers, batch.circuit)
+    draws: dict[str, Any] = lap_draws(setup.engine, batch.seeds, first, laps, numbers, batch.circuit)
     water = race_arrays.water(batch, laps)
     if water["wet"]:
         draws["noise_s"] *= np.where(water["wetness"] > DAMP, WET_SCATTER, 1.0)[:, :, None]

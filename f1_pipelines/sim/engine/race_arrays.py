@@ -47,13 +47,13 @@ class Batch:
 
     def per_car(self, value: Any, dtype: type = float) -> np.ndarray:
         """(E, N)."""
-        wide = np.empty((len(self.seeds), self.cars), dtype=dtype)
+        wide: np.ndarray = np.empty((len(self.seeds), self.cars), dtype=dtype)
         wide[:] = value
         return wide
 
     def per_episode(self, value: Any, dtype: type = float) -> np.ndarray:
         """(E,)."""
-        wide = np.empty(len(self.seeds), dtype=dtype)
+        wide: np.ndarray = np.empty(len(self.seeds), dtype=dtype)
         wide[:] = value
         return wide
 

@@ -58,7 +58,7 @@ def classify(race: Race, state: RaceState) -> Classification:
 def _wet_races(race: Race) -> np.ndarray:
     """(E,) bool: the track was wet in some lap of the race, so the two-compound rule does not hold."""
     driven = np.arange(race.first + 1, race.laps + 1)[:, None] <= race.race_laps
-    return ((race.wetness > DAMP) & driven).any(axis=0)
+    return np.asarray(((race.wetness > DAMP) & driven).any(axis=0))
 
 
 def check_race(race: Race, history: list[RaceState]) -> list[str]:
@@ -94,7 +94,7 @@ def explain(race: Race, state: RaceState, calls: Calls = NO_CALLS) -> dict[str, 
     setup, shape = race.setup, (race.episodes, race.cars)
     circuit = np.broadcast_to(race.circuit_s[row], shape)
     loss, on_track = parts.pop("dirty_air"), parts.pop("on_track")
-    late = {name: parts.pop(name) for name in ("incident", "stop") if name in parts}
+    late: dict[str, np.ndarray] = {name: parts.pop(name) for name in ("incident", "stop") if name in parts}
     parts.pop("track")
     noise = race.noise_s[row]
     clean = {"car": np.broadcast_to(setup.car_pace_s, shape), "driver": np.broadcast_to(setup.driver_pace_s, shape),

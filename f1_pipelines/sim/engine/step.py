@@ -14,6 +14,7 @@ import functools
 import operator
 from collections.abc import Callable
 from dataclasses import fields
+from typing import Any
 
 import numpy as np
 
@@ -60,7 +61,7 @@ def run(race: Race | RaceSetup, policy: Policy | None = None, record: bool = Fal
     return history if record else state
 
 
-def lap_effects(race: Race, state: RaceState, act: np.ndarray | None) -> tuple[dict[str, np.ndarray], tuple]:
+def lap_effects(race: Race, state: RaceState, act: np.ndarray | None) -> tuple[dict[str, np.ndarray], tuple[Any, ...]]:
     """What makes the coming lap fast or slow in clean air, by name.
 
     Args:
@@ -127,9 +128,9 @@ def drive_lap(race: Race, state: RaceState, calls: Calls) -> tuple[RaceState, di
 
     wear_rate, burn, settle = rates(race, state, act, close, astray, wet, saved)
     out, out_lap, any_out = state.out, state.out_lap, state.any_out
-    running = state.out == 0 if any_out else None
+    running: Any = state.out == 0 if any_out else None
     fuel = state.fuel_kg - burn
-    changed = {}
+    changed: dict[str, np.ndarray] = {}
     hazard, other = hazards(race, state, act, wet) if race.risky[row] else (ZERO, ZERO)
     puncture = None if past is None else race.puncture_u[row] < past * engine.puncture_per_lap_past
     if puncture is not None and not any_of(puncture):
@@ -163,7 +164,7 @@ def drive_lap(race: Race, state: RaceState, calls: Calls) -> tuple[RaceState, di
         order = elapsed.argsort(axis=1, kind="stable") + race.rows
         at_line = elapsed.take(order)
     gap, leader = gaps(at_line, order)
-    status, any_slow = status_of_next_lap(race, state, lap, stopped)
+    (status, status_age, status_left), any_slow = status_of_next_lap(race, state, lap, stopped)
     lasting, plain = state.drive, state.plain
     if calls.drive is not None:
         lasting = calls.drive & LASTING_BITS
@@ -171,7 +172,8 @@ def drive_lap(race: Race, state: RaceState, calls: Calls) -> tuple[RaceState, di
     worn = any_of(wear > changed.get("cliff_laps", state.cliff_laps))
     after = RaceState(  # by position: by name takes thrice as long
         lap, elapsed, order, gap, leader, state.compound, state.offset_s, state.slope_s, age, wear, state.cliff_laps,
-        temp, fresh, fuel, lasting, state.used, state.stops, out, out_lap, *status,
+        temp, fresh, fuel, lasting, state.used, state.stops, out, out_lap, status,
+        status_age, status_left,
         any_out, any_slow, state.rain_tyres, worn, plain, state.last_stop, (*state.line_s, elapsed))
     for name, value in changed.items():
         setattr(after, name, value)
@@ -239,9 +241,9 @@ def sum_of(effects: dict[str, np.ndarray]) -> np.ndarray:
 def _keep_finished(race: Race, before: RaceState, after: RaceState) -> RaceState:
     """Episodes whose distance is done keep the state they finished with."""
     on = after.lap <= race.race_laps
-    kept = {}
+    values = {}
     for f in fields(after):
         new = getattr(after, f.name)
         if isinstance(new, np.ndarray):
-            kept[f.name] = np.where(on if new.ndim == 1 else on[:, None], new, getattr(before, f.name))
-    return after.after(**kept, line_s=(*before.line_s, kept["elapsed_s"]))
+            values[f.name] = np.where(on if new.ndim == 1 else on[:, None], new, getattr(before, f.name))
+    return after.after(**values, line_s=(*before.line_s, values["elapsed_s"]))

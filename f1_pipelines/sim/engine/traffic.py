@@ -11,6 +11,8 @@ the right tyre may pass several others in a lap. Whoever then arrives too early 
 """
 from __future__ import annotations
 
+from typing import cast
+
 import numpy as np
 
 from f1_pipelines.sim.engine.arrays import any_of
@@ -73,7 +75,7 @@ def racing_order(race: Race, state: RaceState, row: int, free_s: np.ndarray, los
 def start_order(race: Race, state: RaceState, row: int, free_s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Order and times after lap 1 from the grid. Returns as `racing_order`."""
     engine = race.engine
-    order = race.start_key.argsort(axis=1, kind="stable") + race.rows
+    order = cast("np.ndarray", race.start_key).argsort(axis=1, kind="stable") + race.rows
     # The trains of an ordinary lap, stretched: the leaders get away, the back arrives in one piece.
     train = race.follow_s[row] / (0.5 * (engine.follow_gap_min_s + engine.follow_gap_max_s))
     train = train - train[:, :1]

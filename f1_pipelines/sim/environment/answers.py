@@ -1,6 +1,8 @@
 """What comes back to the pit wall on a call: `answer_of(command, ...)`."""
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from f1_pipelines.sim.engine.parameters import COMPOUNDS
 from f1_pipelines.sim.engine.race import Race
 from f1_pipelines.sim.engine.state import RaceState
@@ -26,7 +28,7 @@ def answer_of(command: Command, scenario: Scenario, race: Race, state: RaceState
         text = f"Driver: coming in for {COMPOUNDS[pit]}." if pit >= 0 else "Driver: fine, staying out."
         return Answer(text, {"pit": pit})
 
-    asked = {
+    inspection: Callable[[], Answer] | None = {
         "RECOMMEND_PIT": driver,
         "INSPECT_TYRE_DEGRADATION": lambda: inspections.tyre_life(scenario, race, state, row),
         "INSPECT_FUEL_MARGIN": lambda: inspections.fuel_margin(scenario, race, state, row),
@@ -39,15 +41,15 @@ def answer_of(command: Command, scenario: Scenario, race: Race, state: RaceState
         "DRAFT_PIT_WALL": lambda: heard("Crew", command.text, state.lap + 1),
         "BRIEF_MEDIA": lambda: Answer("Statement is out.", {}),
     }.get(command.verb)
-    return asked() if asked else None
+    return inspection() if inspection else None
 
 
 def heard(who: str, text: str, lap: int) -> Answer:
     """The listener repeats what he understood, so that a message that says nothing shows."""
     names = {STOP: "stop", RAIN: "rain", CLOSED: "track closed", CAR: "car", FUEL: "fuel"}
-    said = []
+    parts = []
     for claim in claims_of(text, lap)[:HEARD]:
         words = names.get(claim.kind, "stay out")
         words += f" {COMPOUNDS[claim.compound]}" if claim.compound is not None else ""
-        said.append(words + (f" lap {claim.lap}" if claim.lap is not None else ""))
-    return Answer(f"{who}: copy, {', '.join(said)}." if said else f"{who}: say again?", {})
+        parts.append(words + (f" lap {claim.lap}" if claim.lap is not None else ""))
+    return Answer(f"{who}: copy, {', '.join(parts)}." if parts else f"{who}: say again?", {})

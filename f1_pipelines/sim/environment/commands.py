@@ -66,8 +66,7 @@ class Command:
 
     def __post_init__(self) -> None:
         kind = GRAMMAR.get(self.verb, "") if isinstance(self.verb, str) else ""
-        word = isinstance(kind, tuple)
-        fits = kind != "" and (self.word in kind if word else self.word == "") and (
+        fits = kind != "" and (self.word in kind if isinstance(kind, tuple) else self.word == "") and (
             type(self.car) is int and 1 <= self.car <= MAX_CAR if kind == CAR else self.car == 0) and (
             isinstance(self.text, str) and _sayable(self.text) if kind == TEXT else self.text == "")
         if not fits:

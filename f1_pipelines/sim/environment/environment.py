@@ -101,7 +101,7 @@ class RaceEnvironment:
         """Begin a sprint that was made before."""
         self._scenario, self._plans, self._race = scenario, plans_of([scenario]), prepare(setup_of([scenario]))
         self._state: RaceState = new_state(self._race)
-        self._history, self._wall, self._told, self._score = [self._state], PitWallState(), 0.0, None
+        self._history, self._wall, self._potential_paid, self._score = [self._state], PitWallState(), 0.0, None
         self._notes = Notes()
         return self._observe()
 
@@ -121,12 +121,12 @@ class RaceEnvironment:
             raise EpisodeOver("no race has begun: call reset(seed, family) first.")
         if self._score is not None:
             raise EpisodeOver(f"the race is over after {self._scenario.laps} laps: call reset(seed, family).")
-        answer, info, command = self._take(command, answered=True)
+        answer, info, understood = self._take(command, answered=True)
         over = self._state.lap >= self._scenario.laps
         observation = self._observe(answer.text if answer else "", answer.facts if answer else None, over)
         if over:
             self._finish(info)
-        info.update(command=None if command is None else str(command), env_version=ENV_VERSION)
+        info.update(command=None if understood is None else str(understood), env_version=ENV_VERSION)
         return Step(observation, self._pay(over), over, info)
 
     def advance(self, command: str | Command) -> tuple[float, bool]:
@@ -141,42 +141,62 @@ class RaceEnvironment:
 
     def _take(self, command: str | Command, answered: bool) -> tuple[Answer | None, dict[str, Any], Command | None]:
         """Carry out a command: the answer, what went wrong, the command that was understood."""
-        answer, info = None, {}
+        answer: Answer | None = None
+        understood: Command | None = None
+        info: dict[str, Any] = {}
+        scenario = self.scenario
         try:
-            command = command if isinstance(command, Command) else parse(command)
-            call = self._wall.call(command, self._scenario, self._race, self._state)
-            answer = answer_of(command, self._scenario, self._race, self._state) if answered else None
+            understood = command if isinstance(command, Command) else parse(command)
+            call = self._wall.call(understood, scenario, self._race, self._state)
+            answer = answer_of(understood, scenario, self._race, self._state) if answered else None
             if answer is not None:
-                self._notes.write(self._state.lap + 1, command, answer.facts)
+                self._notes.write(self._state.lap + 1, understood, answer.facts)
         except BadCommand as problem:
             self._wall.illegal += 1
             call, info["error"] = self._wall.on_track(), str(problem)
-            command, answer = None, Answer(NOT_UNDERSTOOD, {})
+            understood, answer = None, Answer(NOT_UNDERSTOOD, {})
         before = self._state
         self._drive(call)
         if answered:
             self._notes.driven(self._wall.mode, self._wall.temp, STATUSES[before.status[0]],
                                self._state.stops[0, EGO] > before.stops[0, EGO])
-        if command is not None and command.verb == "DONE":
-            self._wall.left_laps = max(self._scenario.laps - self._state.lap, 0)
+        if understood is not None and understood.verb == "DONE":
+            self._wall.left_laps = max(scenario.laps - self._state.lap, 0)
         # Nobody is left to call, or to be called.
         if self._wall.left_laps or (self._state.any_out and self._state.out[0, EGO]):
-            while self._state.lap < self._scenario.laps:
+            while self._state.lap < scenario.laps:
                 self._drive(self._wall.on_track())
-        return answer, info, command
+        return answer, info, understood
 
     def _finish(self, info: dict[str, Any]) -> None:
-        self._score, details = score_race(self._scenario, self._race, self._history, self._wall)
+        self._score, details = score_race(self.scenario, self._race, self._history, self._wall)
         info.update(details, score=self._score.total, dimensions=self._score.as_dict())
 
     @property
     def scenario(self) -> Scenario:
-        """The sprint with its future: for scoring, oracles and tests, not for engineers."""
+        """The sprint with its future: for scoring, oracles and tests, not for engineers.
+
+        Raises:
+            EpisodeOver: No race has begun.
+        """
+        if self._scenario is None:
+            raise EpisodeOver("no race has begun: call reset(seed, family) first.")
         return self._scenario
 
     @property
     def score(self) -> Score | None:
         """The score once the race is over."""
+        return self._score
+
+    @property
+    def final_score(self) -> Score:
+        """The score of a race that is over.
+
+        Raises:
+            EpisodeOver: It is not over yet.
+        """
+        if self._score is None:
+            raise EpisodeOver("the race is not over yet: step until done, then read its score.")
         return self._score
 
     @property
@@ -193,11 +213,11 @@ class RaceEnvironment:
 
     def _pay(self, over: bool) -> float:
         if self._reward == "terminal":
-            return self._score.total if over else 0.0
-        now = self._score.total if over else potential(self._race, self._history, self._wall.illegal).item()
-        paid, self._told = now - self._told, now
+            return self.final_score.total if over else 0.0
+        now = self.final_score.total if over else potential(self._race, self._history, self._wall.illegal).item()
+        paid, self._potential_paid = now - self._potential_paid, now
         return paid
 
     def _observe(self, answer: str = "", facts: dict[str, Any] | None = None, over: bool = False) -> Observation:
-        return observe(self._scenario, self._race, self._state, self._wall, answer, facts, over,
+        return observe(self.scenario, self._race, self._state, self._wall, answer, facts, over,
                        notes=self._notes.latest())

@@ -15,7 +15,7 @@ from f1_pipelines.sim.engine.parameters import COMPOUNDS
 from f1_pipelines.sim.environment.commands import parse
 from f1_pipelines.sim.environment.environment import RaceEnvironment, Step
 from f1_pipelines.sim.environment.observation import Observation
-from f1_pipelines.sim.environment.vector import FEATURES, TEXT_FREE, action_of, command_of
+from f1_pipelines.sim.environment.vector import ACTIONS, FEATURES, TEXT_FREE, action_of, command_of
 from f1_pipelines.sim.scenarios import seeds_of
 
 _LIMIT = 100.0
@@ -58,7 +58,7 @@ class RaceEngineerEnv(gymnasium.Env[np.ndarray, int]):
             ValueError: The action is none of the action space.
         """
         if not self.action_space.contains(action):
-            raise ValueError(f"an action is a whole number from 0 to {self.action_space.n - 1}; "
+            raise ValueError(f"an action is a whole number from 0 to {len(ACTIONS) - 1}; "
                              f"got {str(action)[:40]!r}.")
         return self._told(self._race.step(command_of(int(action), self._race.scenario)))
 
@@ -70,7 +70,7 @@ class RaceEngineerEnv(gymnasium.Env[np.ndarray, int]):
         """The action of a command."""
         return action_of(parse(text), self._race.scenario)
 
-    def render(self) -> str | None:
+    def render(self) -> Any:
         """The observation as text."""
         return self._seen.text if self.render_mode == "ansi" else None
 
@@ -79,8 +79,8 @@ class RaceEngineerEnv(gymnasium.Env[np.ndarray, int]):
         return features_of(self._seen), float(step.reward), step.done, False, self._info(step.info)
 
     def _info(self, info: dict[str, Any]) -> dict[str, Any]:
-        told = {"seed": self._race.scenario.seed} if self._seen.done else {}  # before the flag it would tell the future
-        return {**info, "text": self._seen.text, "observation": self._seen, **told}
+        seed = {"seed": self._race.scenario.seed} if self._seen.done else {}  # before the flag it would tell the future
+        return {**info, "text": self._seen.text, "observation": self._seen, **seed}
 
 
 def features_of(o: Observation) -> np.ndarray:

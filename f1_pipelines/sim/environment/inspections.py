@@ -41,18 +41,18 @@ def error(scenario: Scenario, question: str, lap: int, sd: float) -> float:
 def tyre_life(scenario: Scenario, race: Race, state: RaceState, row: int = 0) -> Answer:
     """Laps at race pace until our set falls off."""
     left = (state.cliff_laps[row, EGO] - state.wear_laps[row, EGO]) / scenario.wear_scale
-    told = round(float(left) + error(scenario, "tyre", state.lap, TYRE_ERROR_LAPS), 1)
-    return Answer(f"Set falls off in {told} laps at race pace (+-{TYRE_ERROR_LAPS})." if told > 0 else
-                  f"Set is past its end by {-told} laps (+-{TYRE_ERROR_LAPS}).",
-                  {"tyre_laps_left": told, "sd": TYRE_ERROR_LAPS})
+    estimate = round(float(left) + error(scenario, "tyre", state.lap, TYRE_ERROR_LAPS), 1)
+    return Answer(f"Set falls off in {estimate} laps at race pace (+-{TYRE_ERROR_LAPS})." if estimate > 0 else
+                  f"Set is past its end by {-estimate} laps (+-{TYRE_ERROR_LAPS}).",
+                  {"tyre_laps_left": estimate, "sd": TYRE_ERROR_LAPS})
 
 
 def fuel_margin(scenario: Scenario, race: Race, state: RaceState, row: int = 0) -> Answer:
     """Laps of fuel beyond the flag, the rest driven at race pace under green."""
     margin = state.fuel_kg[row, EGO] / race.fuel_burn[row, 0] - (scenario.laps - state.lap)
-    told = round(float(margin) + error(scenario, "fuel", state.lap, FUEL_ERROR_LAPS), 2)
-    return Answer(f"Fuel {told:+.2f} laps at the flag at race pace (+-{FUEL_ERROR_LAPS}).",
-                  {"fuel_margin_laps": told, "sd": FUEL_ERROR_LAPS})
+    estimate = round(float(margin) + error(scenario, "fuel", state.lap, FUEL_ERROR_LAPS), 2)
+    return Answer(f"Fuel {estimate:+.2f} laps at the flag at race pace (+-{FUEL_ERROR_LAPS}).",
+                  {"fuel_margin_laps": estimate, "sd": FUEL_ERROR_LAPS})
 
 
 def opponent(scenario: Scenario, column: int) -> Answer:
@@ -87,19 +87,19 @@ def forecast_now(scenario: Scenario, lap: int) -> tuple[Forecast | None, str]:
 
 def forecast(scenario: Scenario, state: RaceState) -> Answer:
     """Rain to come."""
-    told, kind = forecast_now(scenario, state.lap + 1)
-    if told is None or kind == "over":
+    current, kind = forecast_now(scenario, state.lap + 1)
+    if current is None or kind == "over":
         return Answer("No rain to come before the flag.", {"rain": "none", "chance": 0.0})
-    end = told.onset_lap + told.length_laps - 1
-    facts = {"rain": kind, "chance": told.chance, "onset_lap": told.onset_lap, "peak": told.peak,
-             "length_laps": told.length_laps}
-    strength = f"peak {told.peak:.2f} (+-{PEAK_ERROR:.1f})"
+    end = current.onset_lap + current.length_laps - 1
+    facts = {"rain": kind, "chance": current.chance, "onset_lap": current.onset_lap, "peak": current.peak,
+             "length_laps": current.length_laps}
+    strength = f"peak {current.peak:.2f} (+-{PEAK_ERROR:.1f})"
     if kind == "radar":
-        return Answer(f"Radar: rain begins on lap {told.onset_lap}, until about {end} (+-1), {strength}.", facts)
+        return Answer(f"Radar: rain begins on lap {current.onset_lap}, until about {end} (+-1), {strength}.", facts)
     if kind == "raining":
         return Answer(f"Rain until about lap {end} (+-1), {strength}.", facts)
-    span = f"from lap {told.onset_lap} (+-1) to about {end} (+-2)"
-    return Answer(f"Rain {told.chance:.0%}, {span}, {strength}.", facts)
+    span = f"from lap {current.onset_lap} (+-1) to about {end} (+-2)"
+    return Answer(f"Rain {current.chance:.0%}, {span}, {strength}.", facts)
 
 
 def undercut(scenario: Scenario, race: Race, state: RaceState, row: int = 0) -> Answer:

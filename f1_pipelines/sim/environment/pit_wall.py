@@ -55,7 +55,7 @@ class PitWallState:
     left_laps: int = 0
     messages: list[Message] = field(default_factory=list)
     stops: list[tuple[int, int]] = field(default_factory=list)
-    asked: dict[tuple[str, object], int] = field(default_factory=dict)
+    last_called: dict[tuple[str, object], int] = field(default_factory=dict)
 
     def call(self, command: Command, scenario: Scenario, race: Race, state: RaceState, row: int = 0) -> OnTrack:
         """Count and carry out a command for the coming lap of the race in that row of the batch.
@@ -71,8 +71,9 @@ class PitWallState:
             others = ", ".join(str(n) for n in sorted(scenario.numbers[1:]))
             raise BadCommand(f"{verb} {command.car}: no opponent has that number. Valid: {others}.")
         pit, attack, defend, let = -1, False, False, -1
-        void = verb in REPEAT_AFTER_LAPS and lap - self.asked.get((verb, word or car), -99) <= REPEAT_AFTER_LAPS[verb]
-        self.asked[verb, word or car] = lap
+        void = verb in REPEAT_AFTER_LAPS and lap - self.last_called.get((verb, word or car),
+                                                                        -99) <= REPEAT_AFTER_LAPS[verb]
+        self.last_called[verb, word or car] = lap
         if verb == "PIT_NOW":
             pit = COMPOUNDS.index(word)
         elif verb == "RECOMMEND_PIT":

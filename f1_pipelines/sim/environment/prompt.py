@@ -92,13 +92,14 @@ def token_bound(text: str) -> float:
 
 def _with_notes(text: str, notes: Sequence[str]) -> str:
     """The text and the newest notes that fit."""
-    room, kept = MAX_TOKENS - token_bound(text) - token_bound("\nnotes: "), []
+    room = MAX_TOKENS - token_bound(text) - token_bound("\nnotes: ")
+    shown: list[str] = []
     for note in reversed(notes):
         room -= token_bound(short(note) + ";")
         if room < 0:
             break
-        kept.insert(0, short(note))
-    return f"{text}\nnotes: {'; '.join(kept)}" if kept else text
+        shown.insert(0, short(note))
+    return f"{text}\nnotes: {'; '.join(shown)}" if shown else text
 
 
 def shown_cars(o: Observation) -> list[CarSeen]:

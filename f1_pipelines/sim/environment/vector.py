@@ -33,12 +33,12 @@ FEATURES = ("lap_share", "laps_to_go", "vsc", "sc", "position", "gap_ahead_s", "
 
 def _actions() -> tuple[tuple[str, str | int], ...]:
     """(verb, word or opponent's index) of every action, messages last."""
-    found: list[tuple[str, str | int]] = []
+    actions: list[tuple[str, str | int]] = []
     for verb in VERBS:
         kind = GRAMMAR[verb]
         if kind != TEXT:
-            found += [(verb, k) for k in range(OPPONENTS)] if kind == CAR else [(verb, w) for w in (kind or ("",))]
-    return (*found, *((verb, "") for verb in VERBS if GRAMMAR[verb] == TEXT))
+            actions += [(verb, k) for k in range(OPPONENTS)] if kind == CAR else [(verb, w) for w in (kind or ("",))]
+    return (*actions, *((verb, "") for verb in VERBS if GRAMMAR[verb] == TEXT))
 
 
 ACTIONS = _actions()
@@ -55,7 +55,7 @@ def _table(verb: str, words: Sequence[str]) -> np.ndarray:
 
 _PIT, _MODE = _table("PIT_NOW", COMPOUNDS), _table("SET_MODE", MODES)
 _TEMP, _DRS = _table("MANAGE_TYRE_TEMP", TEMPS), _table("DRS_PERMISSION", ("off", "on"))
-_ATTACK, _DEFEND, _HOLD, _LET, _DONE, _RECOMMEND = (VERBS.index(v) == _VERB for v in (
+_ATTACK, _DEFEND, _HOLD, _LET, _DONE, _RECOMMEND = (np.equal(VERBS.index(v), _VERB) for v in (
     "ATTACK_AHEAD", "DEFEND_POSITION", "HOLD_GAP", "LET_BY", "DONE", "RECOMMEND_PIT"))
 
 
@@ -113,9 +113,9 @@ class VectorEnvironment:
         self._mode = np.full(count, RACE)
         self._temp, self._drs = np.zeros(count, dtype=np.int64), np.ones(count, dtype=np.int64)
         self._hold, self._handed = np.full(count, -1), np.zeros(count, dtype=np.int64)
-        self._told, self._illegal = np.zeros(count), np.zeros(count, dtype=np.int64)
+        self._potential_paid, self._illegal = np.zeros(count), np.zeros(count, dtype=np.int64)
         self._called: list[np.ndarray] = []
-        self._said: list[dict[int, Command]] = []
+        self._messages: list[dict[int, Command]] = []
         return self.features()
 
     def step(self, actions: np.ndarray, texts: Mapping[int, str] | None = None) -> tuple[np.ndarray, np.ndarray,
@@ -131,13 +131,13 @@ class VectorEnvironment:
         if actions.min() < NO_COMMAND or actions.max() >= len(ACTIONS):
             raise ValueError(f"actions must be {NO_COMMAND} to {len(ACTIONS) - 1}; got {actions.min()} to "
                              f"{actions.max()}.")
-        said = {}
+        messages = {}
         for row in np.flatnonzero(actions >= TEXT_FREE).tolist():
             try:
-                said[row] = command_of(int(actions[row]), self.scenarios[row], texts.get(row, ""))
+                messages[row] = command_of(int(actions[row]), self.scenarios[row], texts.get(row, ""))
             except BadCommand:
                 actions[row] = NO_COMMAND
-        self._said.append(said)
+        self._messages.append(messages)
         self._illegal += (actions < 0) & (state.lap < race.race_laps) & (state.out[:, EGO] == 0)
         self._called.append(actions)
         actions = np.where(actions < 0, _STAY, actions)
@@ -148,7 +148,7 @@ class VectorEnvironment:
         self._state = drive(race, state, calls_with(race, state, self._plans, pit, code, self._hold, let))
         self.history.append(self._state)
         now = potential(race, self.history, self._illegal)
-        reward, self._told = now - self._told, now
+        reward, self._potential_paid = now - self._potential_paid, now
         return self.features(), reward, self._state.lap >= race.race_laps
 
     def features(self) -> np.ndarray:
@@ -159,22 +159,22 @@ class VectorEnvironment:
         compound = state.compound[:, EGO]
         kinds = compound[:, None] == np.arange(5)
         slicks = state.used[:, EGO] & 7
-        kept = ~self._rule | (slicks & (slicks - 1) > 0) | (state.used[:, EGO] > 7)
+        rule_kept = ~self._rule | (slicks & (slicks - 1) > 0) | (state.used[:, EGO] > 7)
         lap = np.minimum(state.lap / race.race_laps, 1.0)
         return np.column_stack([
             lap, np.maximum(race.race_laps - state.lap, 0), state.status == 1, state.status == 2,
             (gap < 0).sum(axis=1) + 1, np.minimum(state.gap_ahead_s[:, EGO], 99.0), np.minimum(behind, 99.0), kinds,
-            state.age_laps[:, EGO], state.stops[:, EGO], kept, wetness_now(race, state),
+            state.age_laps[:, EGO], state.stops[:, EGO], rule_kept, wetness_now(race, state),
             self._rain[:, max(state.lap - 1, 0)], np.round(state.temp_c[:, EGO]), self._mode, self._wear])
 
     def observation(self, row: int) -> Observation:
         """What `RaceEnvironment` would show of that race, with the answer to its last call."""
         scenario = self.scenarios[row]
         wall = PitWallState(int(self._mode[row]), int(self._temp[row]), bool(self._drs[row]))
-        told, over = self.answer(row), self._state.lap >= scenario.laps
+        answer, over = self.answer(row), self._state.lap >= scenario.laps
         state = self.history[min(self._state.lap, scenario.laps)]
-        return observe(scenario, self._race, state, wall, told.text if told else "", told.facts if told else None,
-                       over, row, self._notes(row))
+        return observe(scenario, self._race, state, wall, answer.text if answer else "", answer.facts if answer
+                       else None, over, row, self._notes(row))
 
     def _notes(self, row: int) -> tuple[str, ...]:
         """What `RaceEnvironment` would have noted in that race: asked again of each lap, so for those who look only."""
@@ -212,7 +212,7 @@ class VectorEnvironment:
 
     def last_rewards(self) -> np.ndarray:
         """(E,) what remains to be paid at the flag."""
-        return np.array([s["score"] for s in self.scores()]) - self._told
+        return np.array([s["score"] for s in self.scores()]) - self._potential_paid
 
     def _drive_calls(self, actions: np.ndarray) -> np.ndarray:
         """Take over the settings that last. Returns (E,) compounds to change to."""
@@ -221,10 +221,10 @@ class VectorEnvironment:
         self._temp, self._drs = np.where(temp >= 0, temp, self._temp), np.where(drs >= 0, drs, self._drs)
         free = (mode >= 0) | _ATTACK[actions]
         self._hold = np.where(_HOLD[actions], self._car(actions), np.where(free, -1, self._hold))
-        asked = np.flatnonzero(_RECOMMEND[actions])
-        if len(asked):
+        recommended = np.flatnonzero(_RECOMMEND[actions])
+        if len(recommended):
             pit = pit.copy()
-            for k in asked:
+            for k in recommended:
                 pit[k] = drivers_choice(self.scenarios[k], self._race, self._state, int(k))
         return pit
 
@@ -233,8 +233,8 @@ class VectorEnvironment:
 
     def _command(self, lap: int, row: int) -> Command:
         """What was called for that lap of that race."""
-        said = self._said[lap - 1].get(row)
-        return said or command_of(int(self._called[lap - 1][row]), self.scenarios[row])
+        message = self._messages[lap - 1].get(row)
+        return message or command_of(int(self._called[lap - 1][row]), self.scenarios[row])
 
     def _walls(self) -> list[PitWallState]:
         """The logs of the pit walls, as `RaceEnvironment` would have kept them."""

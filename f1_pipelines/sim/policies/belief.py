@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -66,9 +67,9 @@ class Belief:
         if "tyre_laps_left" in facts:
             self.tyre_left, self.tyre_sd = facts["tyre_laps_left"] - _spent(o, last)[1], facts["sd"]
         if "fuel_margin_laps" in facts:
-            told, sd = facts["fuel_margin_laps"] + 1.0 - _spent(o, last)[0], facts["sd"]
+            margin, sd = facts["fuel_margin_laps"] + 1.0 - _spent(o, last)[0], facts["sd"]
             old = self.fuel_sd**-2 if self.fuel_sd < 0.2 else 0.0  # two readings are better than one
-            self.fuel_laps = (told * sd**-2 + self.fuel_laps * old) / (sd**-2 + old)
+            self.fuel_laps = (margin * sd**-2 + self.fuel_laps * old) / (sd**-2 + old)
             self.fuel_sd = (sd**-2 + old)**-0.5
         if "character" in facts:
             self.plans[facts["car"]] = (facts["character"], facts["plan"])
@@ -99,7 +100,7 @@ def _spent(o: Observation, last: Observation | None) -> tuple[float, float]:
     return spent(MODES.index(o.mode), TEMPS.index(o.temp), last.status if last else "green")
 
 
-def vars_of(circuit: CircuitParameters) -> dict[str, object]:
+def vars_of(circuit: CircuitParameters) -> dict[str, Any]:
     """The fields of a circuit."""
     return {name: getattr(circuit, name) for name in circuit.__dataclass_fields__}
 

@@ -1,6 +1,8 @@
 """What the expert tries in his futures: plans of stops, and ways to drive."""
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from f1_pipelines.sim.engine.drive import CONSERVE, FUEL_SAVE, MODES, PUSH, RACE, TEMPS, TYRE_SAVE
@@ -19,7 +21,7 @@ SPARE_LAPS = 0.16  # of fuel to have at the flag
 def stop_plans(o: Observation, belief: Belief) -> list[Plan]:
     """Stops worth trying from the coming lap on, with what they do when the water or the status changes."""
     mode, length = fuel_mode(o, belief)
-    base = {"mode": mode, "mode_laps": length, "temp": TEMPS.index(o.temp)}
+    base: dict[str, Any] = {"mode": mode, "mode_laps": length, "temp": TEMPS.index(o.temp)}
     laps = list(range(o.lap, o.laps))
     closing = bool(_open_closures(o, belief))
     wet = not belief.dry or o.wetness > 0.05 or bool(belief.onset)
@@ -29,32 +31,32 @@ def stop_plans(o: Observation, belief: Belief) -> list[Plan]:
         laps = laps[:4] + laps[4::6 if wet else 3]
     elif wet and len(laps) > 5:
         laps = laps[:3] + laps[3::3]
-    reactions = [{}] if not wet else [
+    reactions: list[dict[str, Any]] = [{}] if not wet else [
         {"to_inter": into, "to_slick": out} for into in (0.12, 0.20, 0.28, 0.36, 9.0)
         for out in ((-9.0, 0.13, 0.19, 0.26) if COMPOUNDS.index(o.own.compound) > HARD else (0.19,))]
     if wet and (o.own.compound in ("inter", "wet") or o.wetness > 0.1):
         reactions = [{**r, "to_wet": level} for r in reactions for level in (0.88, 9.0)]
-    found = [Plan(0, MEDIUM, **base, **r) for r in reactions]
+    plans = [Plan(0, MEDIUM, **base, **r) for r in reactions]
     if wet:
-        found += [Plan(0, SOFT, **base, **r) for r in reactions]
+        plans += [Plan(0, SOFT, **base, **r) for r in reactions]
         if o.own.compound != "inter" and (o.wetness > 0.08 or _near_rain(o, belief)):
-            found += [Plan(o.lap, tyre, **base, patience=4, to_slick=out, to_wet=wet) for out in (-9.0, 0.15, 0.2)
+            plans += [Plan(o.lap, tyre, **base, patience=4, to_slick=out, to_wet=wet) for out in (-9.0, 0.15, 0.2)
                       for tyre, wet in ((INTER, 0.88), (INTER, 9.0), (WET, 9.0))]
-            found += [Plan(o.lap + 1, INTER, **base, patience=4, to_slick=out, to_wet=wet, to_inter=9.0)
+            plans += [Plan(o.lap + 1, INTER, **base, patience=4, to_slick=out, to_wet=wet, to_inter=9.0)
                       for out in (-9.0, 0.15, 0.2) for wet in (0.88, 9.0)]
     on_slicks = COMPOUNDS.index(o.own.compound) <= HARD
     for lap in laps if on_slicks or not wet else []:
         for compound in DRY:
             for r in reactions[1:4:2] if wet else reactions:
-                found.append(Plan(lap, compound, False, **base, **r))
+                plans.append(Plan(lap, compound, False, **base, **r))
                 if closing and lap > o.lap:
-                    found.append(Plan(lap, compound, True, **base, **r))
+                    plans.append(Plan(lap, compound, True, **base, **r))
     if o.weekend and not wet:
-        found += _two_stops(o, base)
-    return found
+        plans += _two_stops(o, base)
+    return plans
 
 
-def _two_stops(o: Observation, base: dict[str, int]) -> list[Plan]:
+def _two_stops(o: Observation, base: dict[str, Any]) -> list[Plan]:
     """Plans with a second stop, where the race is long enough for one. Coarse: the next lap looks again."""
     first = [*range(o.lap, min(o.lap + 3, o.laps - 12)), *range(o.lap + 6, o.laps - 12, 8)]
     return [Plan(lap, one, **base, then_lap=later, then_for=two) for lap in first
@@ -72,8 +74,8 @@ def _chance(o: Observation, belief: Belief) -> float:
 
 
 def _near_rain(o: Observation, belief: Belief) -> bool:
-    told = belief.forecast
-    return told is not None and told.chance > 0.5 and o.lap >= told.onset_lap - 2
+    forecast = belief.forecast
+    return forecast is not None and forecast.chance > 0.5 and o.lap >= forecast.onset_lap - 2
 
 
 def fuel_mode(o: Observation, belief: Belief) -> tuple[int, int]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import cast
 
 import numpy as np
 
@@ -67,15 +68,15 @@ class Expert:
         self._belief = Belief.of(observation, self._circuits)
         self._count = min(self._futures, RACE_FUTURES) if observation.weekend else self._futures
         self._last: Observation | None = None
-        self._told: set[str] = set()
-        self._told_stop: tuple[int, int] | None = None
-        self._asked: dict[str, int] = {}
+        self._announced: set[str] = set()
+        self._announced_stop: tuple[int, int] | None = None
+        self._asked_on: dict[str, int] = {}
 
     def see(self, o: Observation) -> None:
         """Take in a lap, whoever calls it: what was asked and told before it, by him or by somebody else."""
         self._belief.see(o, self._last)
         self._last = o
-        self._asked |= {verb: o.lap - 1 for verb, fact in ANSWERS.items() if fact in o.facts and not o.done}
+        self._asked_on |= {verb: o.lap - 1 for verb, fact in ANSWERS.items() if fact in o.facts and not o.done}
         for note in o.notes:
             if note.startswith(f"L{o.lap - 1} told"):
                 self._hear(note.lower())
@@ -84,8 +85,8 @@ class Expert:
         """What the driver knows by now."""
         stop = TOLD_STOP.search(words)
         if stop and stop[2] in COMPOUNDS:
-            self._told_stop = (int(stop[1]), COMPOUNDS.index(stop[2]))
-        self._told |= {topic for topic, mark in TOPICS.items() if mark.search(words)}
+            self._announced_stop = (int(stop[1]), COMPOUNDS.index(stop[2]))
+        self._announced |= {topic for topic, mark in TOPICS.items() if mark.search(words)}
 
     def decide(self, o: Observation) -> Decision:
         """The call of the coming lap."""
@@ -95,26 +96,25 @@ class Expert:
         best = self._stops(o, futures)
         self._costs_s = dict(best.costs_s)
         decision = self._call(o, futures, best)
-        if decision.command.verb in ("REQUEST_FORECAST", "INSPECT_FUEL_MARGIN", "INSPECT_TYRE_DEGRADATION"):
-            self._asked[decision.command.verb] = o.lap
+        if _verb(decision) in ("REQUEST_FORECAST", "INSPECT_FUEL_MARGIN", "INSPECT_TYRE_DEGRADATION"):
+            self._asked_on[_verb(decision)] = o.lap
         least = min(self._costs_s.values(), default=0.0)
         return replace(decision, costs_s={name: cost - least for name, cost in self._costs_s.items()})
 
     def _call(self, o: Observation, futures: SampledFutures, best: PlanSet) -> Decision:
         """Choose among what competes for the lap."""
         question = self._must_ask(o, best)
-        radar = question is not None and question.command.verb == "REQUEST_FORECAST"
-        if radar and o.wetness < 0.05:
+        if question is not None and _verb(question) == "REQUEST_FORECAST" and o.wetness < 0.05:
             return question  # before anybody stops, for rain that may not come or for slicks that may not last
         if best.now >= 0 and best.wait_s > STOP_NOW_S:
-            known = self._told_stop
-            said = known is not None and known[1] == best.now and abs(known[0] - o.lap) <= 1
-            if not said and best.wait_s < SAY_FIRST_S and o.status == "green" and o.laps - o.lap > 2:
-                self._told_stop = (o.lap + 1, best.now)
+            known = self._announced_stop
+            announced = known is not None and known[1] == best.now and abs(known[0] - o.lap) <= 1
+            if not announced and best.wait_s < SAY_FIRST_S and o.status == "green" and o.laps - o.lap > 2:
+                self._announced_stop = (o.lap + 1, best.now)
                 return _say(f"Box lap {o.lap + 1} for {COMPOUNDS[best.now]}s",
                             f"A stop now gains {best.wait_s:.1f} s only: better to prepare the driver first.")
             return self._stop(o, best)
-        soon = best.next_lap == o.lap + 1 and best.sure >= SURE and self._told_stop is None
+        soon = best.next_lap == o.lap + 1 and best.sure >= SURE and self._announced_stop is None
         if soon and (message := self._message(o, best)) is not None:
             return message
         if question is not None and o.lap <= 3 and o.status == "green" and o.wetness == 0:
@@ -129,7 +129,7 @@ class Expert:
             return message
         pushing = drive is not None and drive.word in ("push", "race")
         asks = self._may_ask(o, best)
-        if pushing and asks is not None and asks.command.verb == "INSPECT_FUEL_MARGIN":
+        if pushing and asks is not None and _verb(asks) == "INSPECT_FUEL_MARGIN":
             return asks
         if drive is not None and gain > DRIVE_S:
             return Decision(drive, words)
@@ -141,13 +141,13 @@ class Expert:
         candidates = stop_plans(o, self._belief)
         if o.weekend:
             candidates = _screened(futures, candidates, o.lap)
-        going, told = evaluate_plans(futures, candidates, lambda few: _stops_now(few, o.lap),
-                                     lambda few: self._mean_s(o, few))
-        mean, now = self._mean_s(o, told), _stops_now(told, o.lap)
+        going, outcomes = evaluate_plans(futures, candidates, lambda part: _stops_now(part, o.lap),
+                                         lambda part: self._mean_s(o, part))
+        mean, now = self._mean_s(o, outcomes), _stops_now(outcomes, o.lap)
         top = int(mean.argmin())
         stopping, waiting = mean[now >= 0], mean[now < 0]
         wait = float(waiting.min() - stopping.min()) if len(stopping) and len(waiting) else np.inf
-        stops = told.stop_lap[top] * 8 + told.stop_for[top]
+        stops = outcomes.stop_lap[top] * 8 + outcomes.stop_for[top]
         values, counts = np.unique(stops, return_counts=True)
         often = int(values[counts.argmax()])
         lap, compound = (often + 1) // 8, (often + 1) % 8 - 1
@@ -157,13 +157,14 @@ class Expert:
         sure = float(counts.max() / len(stops))
         return PlanSet(candidates[going[top]], int(now[top]), wait, lap, compound, sure, costs)
 
-    def _mean_s(self, o: Observation, told: Outcomes) -> np.ndarray:
+    def _mean_s(self, o: Observation, outcomes: Outcomes) -> np.ndarray:
         """(K,) mean cost of each plan; one that keeps to an announcement is worth something for that."""
-        mean = told.cost_s.mean(axis=1)
-        if self._told_stop is None or o.lap > self._told_stop[0] + 1:
+        mean = outcomes.cost_s.mean(axis=1)
+        if self._announced_stop is None or o.lap > self._announced_stop[0] + 1:
             return mean
-        kept = (np.abs(told.stop_lap - self._told_stop[0]) <= 1) & (told.stop_for == self._told_stop[1])
-        return mean - WORD_S * max(o.laps / MAX_LAPS, 1.0) * kept.mean(axis=1)
+        lap, compound = self._announced_stop
+        as_announced = (np.abs(outcomes.stop_lap - lap) <= 1) & (outcomes.stop_for == compound)
+        return mean - WORD_S * max(o.laps / MAX_LAPS, 1.0) * as_announced.mean(axis=1)
 
     def _stop(self, o: Observation, best: PlanSet) -> Decision:
         name = COMPOUNDS[best.now]
@@ -182,9 +183,9 @@ class Expert:
         futures = futures.few(DRIVEN) if o.weekend else futures
         verbs = list(dict.fromkeys(command for _, command in options))
         kinds = np.array([verbs.index(command) for _, command in options])
-        going, told = evaluate_plans(futures, [p for p, _ in options], lambda _: kinds,
-                                     lambda few: few.cost_s.mean(axis=1))
-        costs, options = told.cost_s.mean(axis=1), [options[k] for k in going]
+        going, outcomes = evaluate_plans(futures, [p for p, _ in options], lambda _: kinds,
+                                         lambda part: part.cost_s.mean(axis=1))
+        costs, options = outcomes.cost_s.mean(axis=1), [options[k] for k in going]
         top = int(costs.argmin())
         command = options[top][1]
         carrying_on = min(cost for cost, (_, other) in zip(costs, options, strict=True) if other is None)
@@ -192,75 +193,76 @@ class Expert:
         staying = self._costs_s.get(str(STAY), 0.0)
         for cost, (_, other) in zip(costs, options, strict=True):
             if other is not None:
-                told = staying + float(cost - carrying_on)
-                self._costs_s[str(other)] = min(told, self._costs_s.get(str(other), told))
+                cost_s = staying + float(cost - carrying_on)
+                self._costs_s[str(other)] = min(cost_s, self._costs_s.get(str(other), cost_s))
         return gain, command, f"{command}: {gain:.1f} s better than carrying on in the sampled futures."
 
     # Questions --------------------------------------------------------------------------------------------------
 
     def _must_ask(self, o: Observation, best: PlanSet) -> Decision | None:
         belief = self._belief
-        fuel = "INSPECT_FUEL_MARGIN" not in self._asked
-        if fuel and (o.rain_chance < 0.5 or "REQUEST_FORECAST" in self._asked):
+        fuel = "INSPECT_FUEL_MARGIN" not in self._asked_on
+        if fuel and (o.rain_chance < 0.5 or "REQUEST_FORECAST" in self._asked_on):
             return Decision(Command("INSPECT_FUEL_MARGIN"), "The tank may be short, and saving is cheapest early.")
         if o.rain_chance and not belief.dry and not belief.onset:
-            asked, told = self._asked.get("REQUEST_FORECAST"), belief.forecast
-            if asked is None:
+            asked_on, forecast = self._asked_on.get("REQUEST_FORECAST"), belief.forecast
+            if asked_on is None:
                 return Decision(Command("REQUEST_FORECAST"), "Rain decides this race and its lap is not known.")
-            likely = told is not None and told.chance > 0.2
-            if told and not belief.exact and o.lap > asked and (
-                    o.lap >= told.onset_lap - 2 if likely else o.lap == told.onset_lap - 1):
+            likely = forecast is not None and forecast.chance > 0.2
+            if forecast and not belief.exact and o.lap > asked_on and (
+                    o.lap >= forecast.onset_lap - 2 if likely else o.lap == forecast.onset_lap - 1):
                 return Decision(Command("REQUEST_FORECAST"), "The radar shows by now whether it begins.")
         return None
 
     def _may_ask(self, o: Observation, best: PlanSet) -> Decision | None:
         belief, left = self._belief, self._belief.left_laps(o)
         to_go = o.laps - o.lap + 1
-        if belief.onset and "REQUEST_FORECAST" in self._asked and rain_now(o) and to_go > 3 \
-                and self._asked["REQUEST_FORECAST"] <= belief.onset:
+        if belief.onset and "REQUEST_FORECAST" in self._asked_on and rain_now(o) and to_go > 3 \
+                and self._asked_on["REQUEST_FORECAST"] <= belief.onset:
             return Decision(Command("REQUEST_FORECAST"), "How long the rain lasts decides the next change.")
-        fresh = belief.tyre_left is None and o.lap - self._asked.get("INSPECT_TYRE_DEGRADATION", -9) > 2
+        fresh = belief.tyre_left is None and o.lap - self._asked_on.get("INSPECT_TYRE_DEGRADATION", -9) > 2
         if fresh and COMPOUNDS.index(o.own.compound) <= HARD and left < 5 and left < to_go + 1.5 and to_go > 2:
             return Decision(Command("INSPECT_TYRE_DEGRADATION"), "The end of this set decides when to stop.")
         if o.lap > 0.6 * o.laps and to_go > 2 and -0.1 < belief.fuel_laps < 0.4 and o.status == "green" \
-                and o.lap - self._asked.get("INSPECT_FUEL_MARGIN", 0) > 4:
+                and o.lap - self._asked_on.get("INSPECT_FUEL_MARGIN", 0) > 4:
             return Decision(Command("INSPECT_FUEL_MARGIN"), "The margin is thin and was last read a while ago.")
         return None
 
     # Messages ---------------------------------------------------------------------------------------------------
 
     def _message(self, o: Observation, best: PlanSet) -> Decision | None:
-        if o.status in ("sc", "vsc") and "closed" not in self._told:
-            self._told.add("closed")
+        if o.status in ("sc", "vsc") and "closed" not in self._announced:
+            self._announced.add("closed")
             word = "Safety car" if o.status == "sc" else "VSC"
             return _say(f"{word} is out, keep the delta", "The driver has to know that the track is closed.")
-        told, words, why = self._belief.forecast, [], []
-        close = told is not None and told.chance > 0.5 and not self._belief.onset and not self._belief.dry
-        if "rain" not in self._told and (rain_now(o) or (close and told.onset_lap - 2 <= o.lap <= told.onset_lap)):
-            words.append(f"rain on lap {o.lap if rain_now(o) else told.onset_lap}")
+        forecast, words, why = self._belief.forecast, [], []
+        likely = forecast is not None and forecast.chance > 0.5 and not self._belief.onset and not self._belief.dry
+        onset = forecast.onset_lap if forecast is not None else 0
+        if "rain" not in self._announced and (rain_now(o) or (likely and onset - 2 <= o.lap <= onset)):
+            words.append(f"rain on lap {o.lap if rain_now(o) else onset}")
             why.append("rain is due")
         if best.next_lap == o.lap + 1 and best.sure >= SURE:
-            known = self._told_stop
+            known = self._announced_stop
             if known is None or known[1] != best.next_for or abs(known[0] - best.next_lap) > 1:
                 words.append(f"box lap {best.next_lap} for {COMPOUNDS[best.next_for]}s")
                 why.append("the stop is close")
         if words:
             if why[0] == "rain is due":
-                self._told.add("rain")
+                self._announced.add("rain")
             if why[-1] == "the stop is close":
-                self._told_stop = (best.next_lap, best.next_for)
+                self._announced_stop = (best.next_lap, best.next_for)
             return _say(", ".join(words).capitalize(), f"The driver has to know: {' and '.join(why)}.")
-        if o.rival and "rival" not in self._told and o.lap > 2:
+        if o.rival and "rival" not in self._announced and o.lap > 2:
             rival = next(c for c in o.cars if c.number == o.rival)
             if rival.running:
-                self._told.add("rival")
+                self._announced.add("rival")
                 side = "behind" if rival.gap_s > 0 else "ahead"
                 text = f"Car {o.rival} is {abs(rival.gap_s):.1f} s {side}"
                 return _say(text, "The title is decided against that car.")
         no_stop = not best.next_lap and best.sure >= SURE and o.own.stops == 0
-        if no_stop and "stay" not in self._told and 2 <= o.laps - o.lap <= 6 \
+        if no_stop and "stay" not in self._announced and 2 <= o.laps - o.lap <= 6 \
                 and (self._belief.dry or self._belief.onset == 0) and o.wetness < 0.05:
-            self._told.add("stay")
+            self._announced.add("stay")
             return _say("Stay out, no stop", "No stop pays any more, so the driver can plan for the flag.")
         return None
 
@@ -272,22 +274,27 @@ class Expert:
         return "Stay out; no stop pays in the sampled futures."
 
 
-def _stops_now(told: Outcomes, lap: int) -> np.ndarray:
+def _stops_now(outcomes: Outcomes, lap: int) -> np.ndarray:
     """(K,) compound of a stop in that lap, -1 for none. It is the same in all futures: nothing has happened yet."""
-    return np.where(told.stop_lap[:, 0] == lap, told.stop_for[:, 0], -1)
+    return np.where(outcomes.stop_lap[:, 0] == lap, outcomes.stop_for[:, 0], -1)
 
 
 def _screened(futures: SampledFutures, candidates: list[Plan], lap: int) -> list[Plan]:
     """The best of each kind of plan by driving them alone, those that stop now and those that do not."""
     cost = futures.few(SCREENING).alone().outcomes(candidates).cost_s.mean(axis=1)
-    kept: dict[tuple[int, ...], Plan] = {}
+    best_by_stops: dict[tuple[int, ...], Plan] = {}
     for k in cost.argsort(kind="stable"):
         plan = candidates[k]
         key = (plan.stop_lap == lap, plan.stop_lap // 4, plan.compound, plan.then_lap > 0, plan.closed)
-        if sum(old[0] == key[0] for old in kept) < SCREENED:
-            kept.setdefault(key, plan)
-    return list(kept.values())
+        if sum(old[0] == key[0] for old in best_by_stops) < SCREENED:
+            best_by_stops.setdefault(key, plan)
+    return list(best_by_stops.values())
 
 
 def _say(text: str, reason: str) -> Decision:
     return Decision(Command("RADIO_DRIVER", text=text), reason)
+
+
+def _verb(decision: Decision) -> str:
+    """The verb of a decision of the expert, whose commands are always parsed."""
+    return cast("Command", decision.command).verb

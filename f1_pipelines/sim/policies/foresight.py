@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import cast
 
 import numpy as np
 
@@ -55,11 +56,11 @@ class _Reference:
         codes = reference_of(self._scenario).codes
         self._codes = codes.tolist()
         free = [lap for lap, code in enumerate(self._codes, 1) if code == NOTHING]
-        self._said = placed(windows(self._scenario, stops_of(codes)), free)
+        self._messages = placed(windows(self._scenario, stops_of(codes)), free)
 
     def decide(self, observation: Observation) -> Decision:
         """The plan's command, or something true in a lap without one."""
-        code, text = self._codes[observation.lap - 1], self._said.get(observation.lap)
+        code, text = self._codes[observation.lap - 1], self._messages.get(observation.lap)
         if code != NOTHING:
             return Decision(command_of(code), "")
         if text == RIVAL:
@@ -84,13 +85,14 @@ def _about(o: Observation, number: int) -> str:
 def _race(scenario: Scenario, player: Policy) -> tuple[float, list[Command]]:
     """Score and commands of a race played by a policy whose commands all parse."""
     environment = RaceEnvironment()
-    observation, over, commands = environment.begin(scenario), False, []
+    observation, over = environment.begin(scenario), False
+    commands: list[Command] = []
     player.begin(observation)
     while not over:
-        commands.append(player.decide(observation).command)
+        commands.append(cast("Command", player.decide(observation).command))
         step = environment.step(commands[-1])
         observation, over = step.observation, step.done
-    return environment.score.total, commands
+    return environment.final_score.total, commands
 
 
 def _improved(scenario: Scenario, commands: Sequence[Command], score: float) -> list[Command]:
@@ -112,11 +114,11 @@ def _neighbours(scenario: Scenario, commands: list[Command]) -> list[list[Comman
     """Every race that differs in one lap: another call, or something that is due and could be said there."""
     stops = tuple((lap, COMPOUNDS.index(c.word)) for lap, c in enumerate(commands, 1) if c.verb == "PIT_NOW")
     due = [(first, last, text) for first, last, text in windows(scenario, stops) if text != RIVAL]
-    found = []
+    neighbours = []
     for at, old in enumerate(commands):
-        said = [Command("RADIO_DRIVER", text=text) for first, last, text in due if first <= at + 1 <= last]
-        found += [[*commands[:at], new, *commands[at + 1:]] for new in (*ANYWHERE, *said) if new != old]
-    return found
+        messages = [Command("RADIO_DRIVER", text=text) for first, last, text in due if first <= at + 1 <= last]
+        neighbours += [[*commands[:at], new, *commands[at + 1:]] for new in (*ANYWHERE, *messages) if new != old]
+    return neighbours
 
 
 def _scores(scenario: Scenario, races: Sequence[Sequence[Command]]) -> np.ndarray:

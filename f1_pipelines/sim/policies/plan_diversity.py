@@ -20,7 +20,10 @@ def plan_diversity(family: str, n: int = 200) -> dict[str, Any]:
         `laps` and `compounds` of first stops (0 and `none` for races without), `stops` with their counts, `most`
         (share of the commonest plan), and `free`: of the races without the two-compound rule, how many want a stop.
     """
-    laps, compounds, stops, free = Counter(), Counter(), Counter(), Counter()
+    laps: Counter[int] = Counter()
+    compounds: Counter[str] = Counter()
+    stops: Counter[str] = Counter()
+    free: Counter[str] = Counter()
     for seed in range(n):
         scenario = make_scenario(family, seed)
         best = reference_of(scenario).stops

@@ -7,15 +7,13 @@ from typing import Any
 
 from f1_pipelines.sim.engine.parameters import COMPOUNDS, STATUSES
 from f1_pipelines.sim.environment.environment import RaceEnvironment
-from f1_pipelines.sim.policies.oracle import Oracle
 from f1_pipelines.sim.policies.policy import Policy
-from f1_pipelines.sim.policies.registry import DEGENERATE, NON_ORACLE
+from f1_pipelines.sim.policies.registry import DEGENERATE, POLICIES
 from f1_pipelines.sim.scenarios import ENV_VERSION, Scenario, make_scenario
 
 __all__ = ["DEGENERATE", "POLICIES", "Played", "UnknownPolicy", "as_text", "lap_table", "play", "played", "policy_for"]
 
 OnLap = Callable[[int, int], None]
-POLICIES: dict[str, Callable[[Scenario], Policy]] = {**NON_ORACLE, "oracle": Oracle}
 
 
 class UnknownPolicy(ValueError):
@@ -78,7 +76,7 @@ def played(scenario: Scenario, player: Policy, name: str, on_lap: OnLap | None =
         if on_lap:
             on_lap(min(observation.lap, scenario.laps), scenario.laps)
     return Played(name, scenario.family, scenario.seed, scenario.split, scenario.circuit.circuit, ENV_VERSION,
-                  environment.score.as_dict(), info, lap_table(environment), decisions, observation.briefing,
+                  environment.final_score.as_dict(), info, lap_table(environment), decisions, observation.briefing,
                   [scenario.numbers[column] for column in environment.history[0].position[0].argsort()],
                   scenario.weekend, dict(zip(scenario.numbers, scenario.drivers, strict=False)))
 

@@ -1,4 +1,4 @@
-"""Who may sit on the pit wall without knowing the future."""
+"""All scripted policies by name, in the order of tables and plots. Every other list of policies derives from it."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -17,11 +17,22 @@ from f1_pipelines.sim.policies.scripted import (
 )
 from f1_pipelines.sim.scenarios import Scenario
 
-# Of the scenario they are given what everybody knows of a track, and no more.
-NON_ORACLE: dict[str, Callable[[Scenario], Policy]] = {
+ORACLE = "oracle"
+
+
+def _oracle(scenario: Scenario) -> Policy:
+    from f1_pipelines.sim.policies.oracle import Oracle  # it searches among the races of all others
+
+    return Oracle(scenario)
+
+
+# All but the oracle see only observations and what everybody knows of the circuit.
+POLICIES: dict[str, Callable[[Scenario], Policy]] = {
     "random": lambda s: Random(), "stay_out": lambda s: stay_out(), "done": lambda s: done(),
     "keyword_radio": lambda s: keyword_radio(), "inspect_all": lambda s: InspectAll(),
     "blind_list": lambda s: blind_list(), "fixed_stop": lambda s: FixedStop(), "checklist": lambda s: Checklist(),
-    "expert": lambda s: Expert(circuits={s.circuit.circuit: s.circuit}),
+    "expert": lambda s: Expert(circuits={s.circuit.circuit: s.circuit}), ORACLE: _oracle,
 }
+NON_ORACLE = {name: make for name, make in POLICIES.items() if name != ORACLE}
+# Each exploits something that a careless score would pay for; the score must not.
 DEGENERATE = ("random", "stay_out", "done", "keyword_radio", "inspect_all")

@@ -158,17 +158,17 @@ def _rain(o: Observation, belief: Belief, count: int, rng: np.random.Generator) 
 
 
 def _shower(o: Observation, belief: Belief, rng: np.random.Generator) -> np.ndarray:
-    told, onset = belief.forecast, belief.onset
-    if told is None:
+    forecast, onset = belief.forecast, belief.onset
+    if forecast is None:
         chance = o.rain_chance
-        told = Forecast(chance, int(rng.integers(3, o.laps - 3)), PEAKS[rng.integers(4)],
-                        int(rng.integers(3, (o.laps // 2 if o.weekend else o.laps) + 1)))
+        forecast = Forecast(chance, int(rng.integers(3, o.laps - 3)), PEAKS[rng.integers(4)],
+                            int(rng.integers(3, (o.laps // 2 if o.weekend else o.laps) + 1)))
         if onset and max(belief.rain) > 0:
-            told = Forecast(1.0, onset, max(belief.rain), told.length_laps)
+            forecast = Forecast(1.0, onset, max(belief.rain), forecast.length_laps)
     for _ in range(20):
-        falls = onset or rng.random() < told.chance
-        first = onset or told.onset_lap + (0 if belief.exact else int(rng.choice((-1, 0, 0, 0, 1))))
-        length = max(told.length_laps + int(rng.integers(-1, 2)), 2)
+        falls = onset or rng.random() < forecast.chance
+        first = onset or forecast.onset_lap + (0 if belief.exact else int(rng.choice((-1, 0, 0, 0, 1))))
+        length = max(forecast.length_laps + int(rng.integers(-1, 2)), 2)
         if not falls:
             return np.zeros(o.laps)
         last = first + length - 1
@@ -179,7 +179,7 @@ def _shower(o: Observation, belief: Belief, rng: np.random.Generator) -> np.ndar
         if not onset or belief.rain[-1] == 0:
             return np.zeros(o.laps)
         length = len(belief.rain) - first + 2
-    peak = told.peak + rng.uniform(-PEAK_ERROR, PEAK_ERROR)
+    peak = forecast.peak + rng.uniform(-PEAK_ERROR, PEAK_ERROR)
     if onset:  # the first lap of a shower has half of its peak
         peak = max(belief.rain) * (2.0 if len(belief.rain) == onset and length > 2 else 1.0)
     return rain_trace(Shower(first, min(max(peak, 0.05), 1.0), length), o.laps)

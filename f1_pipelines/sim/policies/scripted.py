@@ -90,7 +90,7 @@ class Checklist:
     def begin(self, observation: Observation) -> None:
         """Nothing known."""
         self._fuel: float | None = None
-        self._told = False
+        self._announced = False
 
     def decide(self, o: Observation) -> Decision:
         """The first item of the list that applies."""
@@ -135,7 +135,7 @@ class Random:
             others = [c.number for c in observation.cars if c.number != observation.number]
             return Decision(Command(verb, car=others[self._rng.integers(len(others))]), "Random.")
         if kind == TEXT:
-            said = ("box this lap", "rain soon", "all fine")[self._rng.integers(3)]
-            return Decision(Command(verb, text=said), "Random.")
+            text = ("box this lap", "rain soon", "all fine")[self._rng.integers(3)]
+            return Decision(Command(verb, text=text), "Random.")
         word = "" if kind is None else kind[self._rng.integers(len(kind))]
         return Decision(Command(verb, word=word), "Random.")

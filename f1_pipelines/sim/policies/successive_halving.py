@@ -29,8 +29,8 @@ def evaluate_plans(futures: SampledFutures, plans: Sequence[Plan], kinds: Callab
         return np.arange(len(plans)), futures.outcomes(plans)
     first = futures.few(FIRST_FUTURES).outcomes(plans)
     kind, order = kinds(first), costs(first).argsort(kind="stable")
-    kept = np.sort(np.unique(np.concatenate(
+    survivors = np.sort(np.unique(np.concatenate(
         [order[:SURVIVORS], *(order[kind[order] == k][:SURVIVORS_OF_KIND] for k in np.unique(kind))])))
-    rest = futures.rest(FIRST_FUTURES).outcomes([plans[k] for k in kept])
-    return kept, Outcomes(*(np.concatenate([getattr(first, name)[kept], getattr(rest, name)], axis=1)
-                            for name in Outcomes.__dataclass_fields__))
+    rest = futures.rest(FIRST_FUTURES).outcomes([plans[k] for k in survivors])
+    return survivors, Outcomes(*(np.concatenate([getattr(first, name)[survivors], getattr(rest, name)], axis=1)
+                                 for name in Outcomes.__dataclass_fields__))

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import fields, replace
+from typing import Any
 
 import numpy as np
 
@@ -60,7 +61,8 @@ _SHARED = ("places", "drives", "pass_cost_s", "by_status")
 
 def repeat(race: Race, episodes: np.ndarray) -> Race:
     """Those episodes of a race in that order: `prepare(setup.take(episodes))` without drawing all of it again."""
-    count, changed = len(episodes), {"setup": race.setup.take(episodes), "episodes": len(episodes)}
+    count = len(episodes)
+    changed: dict[str, Any] = {"setup": race.setup.take(episodes), "episodes": len(episodes)}
     moved = (np.arange(count) - episodes)[:, None]
     shift = {"cars": moved * race.cars, "tyres": moved * len(COMPOUNDS)}
     for name in (f.name for f in fields(race)):
@@ -88,7 +90,8 @@ _PER_CAR = ("car_pace_s", "driver_pace_s", "car_numbers", "start_compound", "sta
 
 def single(setup: RaceSetup) -> RaceSetup:
     """The races with our car only: what a plan costs before traffic, at a fraction of the work."""
-    cut = {name: np.asarray(getattr(setup, name))[:, :1] for name in _PER_CAR if np.ndim(getattr(setup, name)) == 2}
+    cut: dict[str, Any] = {name: np.asarray(getattr(setup, name))[:, :1] for name in _PER_CAR
+                           if np.ndim(getattr(setup, name)) == 2}
     return replace(setup, **cut, team=None, grid=None, start_gap_s=None)
 
 

@@ -106,13 +106,13 @@ def entry_of(weekend: GrandPrix, car: str | int) -> Entry:
     Raises:
         BadScenario: None or several; the message lists all that start.
     """
-    asked = str(car).strip().lower()
-    found = [e for e in weekend.entries if asked in (e.driver, str(e.number))] or \
-        [e for e in weekend.entries if asked and asked in e.driver.split("-")]
-    if len(found) == 1:
-        return found[0]
+    wanted = str(car).strip().lower()
+    matches = [e for e in weekend.entries if wanted in (e.driver, str(e.number))] or \
+        [e for e in weekend.entries if wanted and wanted in e.driver.split("-")]
+    if len(matches) == 1:
+        return matches[0]
     start = ", ".join(f"{e.driver} ({e.number})" for e in sorted(weekend.entries, key=lambda e: e.grid))
-    raise BadScenario(f"{weekend.key}: {asked[:40]!r} is {'no car' if not found else 'more than one car'} of the grid. "
+    raise BadScenario(f"{weekend.key}: {wanted[:40]!r} is {'no car' if not matches else 'several cars'} of the grid. "
                       f"Valid: {start}.")
 
 
@@ -128,8 +128,8 @@ def _of_the_day(dice: ScenarioRng, entry: Entry, weekend: GrandPrix) -> _Day:
     """What the seed makes of one car; as many draws for every car."""
     pace = entry.pace_s + dice.bell(FORM_PCT / 100.0 * weekend.circuit.base_lap_s)
     shown = round(pace + dice.bell(PACE_ERROR_S), 1)
-    kept, drawn = dice.chance(0.6), dice.pick((SOFT, MEDIUM, MEDIUM, MEDIUM, HARD))
-    compound = entry.compound if kept and 0 <= entry.compound <= HARD else drawn
+    keeps_tyre, drawn = dice.chance(0.6), dice.pick((SOFT, MEDIUM, MEDIUM, MEDIUM, HARD))
+    compound = entry.compound if keeps_tyre and 0 <= entry.compound <= HARD else drawn
     plans = dry_plans(weekend.circuit, weekend.laps, compound)
     when = [dice.whole(-2, 2) for _ in range(STOPS)]
     plan = plans[dice.whole(0, len(plans) - 1)]
@@ -146,7 +146,7 @@ def dry_plans(circuit: CircuitParameters, laps: int, start: int) -> list[tuple[t
     long as their wear allows. Plans within `SLACK_S` of the best are kept, the best first.
     """
     life, slope, offset = circuit.cliff_laps, circuit.degradation_s_per_lap, circuit.compound_offset_s
-    told = []
+    plans = []
     for count in range(1, STOPS + 1):
         for rest in itertools.product((SOFT, MEDIUM, HARD), repeat=count):
             tyres = (start, *rest)
@@ -159,6 +159,6 @@ def dry_plans(circuit: CircuitParameters, laps: int, start: int) -> list[tuple[t
                 continue
             cost = count * circuit.stop_loss_green_s + sum(
                 n * offset[c] + slope[c] * n * (n - 1) / 2.0 for n, c in zip(stints.tolist(), tyres, strict=True))
-            told.append((float(cost), tuple(zip(ends[:-1].tolist(), rest, strict=True))))
-    told.sort()
-    return [plan for cost, plan in told if cost <= told[0][0] + SLACK_S]
+            plans.append((float(cost), tuple(zip(ends[:-1].tolist(), rest, strict=True))))
+    plans.sort()
+    return [plan for cost, plan in plans if cost <= plans[0][0] + SLACK_S]

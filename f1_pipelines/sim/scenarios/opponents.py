@@ -11,6 +11,8 @@ status of the coming lap, the water of the last one.
 """
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from f1_pipelines.sim.engine.arrays import any_of, everywhere
@@ -77,7 +79,7 @@ def opponent_pits(race: Race, state: RaceState, plans: OpponentPlans,
                 due[:, column] |= _cover(race, state, column, may)
     if not (water or plans.full or any_of(due)):
         return None
-    left = (race.race_laps - lap)[:, None] if water or plans.full else None  # after this one
+    left: Any = (race.race_laps - lap)[:, None] if water or plans.full else None  # after this one
     if plans.full:
         worn = worn_out(race, state, left)
         if any_of(worn):

@@ -137,12 +137,13 @@ def seeds_of(family: str, split: str, count: int, start: int = 0) -> list[int]:
     if split not in SPLITS or (split == "unseen_family") != (family == UNSEEN_FAMILY):
         valid = "unseen_family" if family == UNSEEN_FAMILY else ", ".join(SPLITS[:4])
         raise BadScenario(f"{family} has no split {str(split)[:40]!r}. Valid: {valid}.")
-    found, seed = [], start
-    while len(found) < count:
+    seeds: list[int] = []
+    seed = start
+    while len(seeds) < count:
         if split_of(family, seed) == split:
-            found.append(seed)
+            seeds.append(seed)
         seed += 1
-    return found
+    return seeds
 
 
 def check_seed(seed: object) -> int:
@@ -151,8 +152,7 @@ def check_seed(seed: object) -> int:
     Raises:
         BadScenario: Not a whole number from 0 to MAX_SEED.
     """
-    whole = isinstance(seed, int | np.integer) and not isinstance(seed, bool)
-    if not whole or not 0 <= seed <= MAX_SEED:
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed <= MAX_SEED:
         raise BadScenario(f"seed must be a whole number from 0 to {MAX_SEED}; got {str(seed)[:40]!r}.")
     return int(seed)
 

@@ -18,21 +18,21 @@ def foreseen(scenario: Scenario, lap: int) -> bool:
 
 def windows(scenario: Scenario, stops: tuple[tuple[int, int], ...]) -> list[Window]:
     """What must be told if we stop so, the most urgent first."""
-    said: list[Window] = [
+    due: list[Window] = [
         (max(lap - 4, 1), lap - 1, f"Box lap {lap} for {COMPOUNDS[compound]}s")
         for lap, compound in stops if foreseen(scenario, lap)]
     slow = np.flatnonzero(scenario.status != GREEN) + 1
     if len(slow):
         word = "Safety car" if scenario.status[slow[0] - 1] == SC else "VSC"
-        said.append((int(slow[0]), int(slow[-1]), f"{word} is out"))
+        due.append((int(slow[0]), int(slow[-1]), f"{word} is out"))
     rain = np.flatnonzero(scenario.rain > 0) + 1
     if len(rain):
-        said.append((max(int(rain[0]) - 5, 1), int(rain[0]) + 1, f"Rain from lap {rain[0]}"))
+        due.append((max(int(rain[0]) - 5, 1), int(rain[0]) + 1, f"Rain from lap {rain[0]}"))
     if scenario.rival:
-        said.append((2, scenario.laps, RIVAL))
+        due.append((2, scenario.laps, RIVAL))
     if not stops:
-        said.append((1, scenario.laps, "Stay out, no stop"))
-    return sorted(said, key=lambda window: window[1])
+        due.append((1, scenario.laps, "Stay out, no stop"))
+    return sorted(due, key=lambda window: window[1])
 
 
 def placed(due: list[Window], free: list[int]) -> dict[int, str]:
@@ -41,9 +41,9 @@ def placed(due: list[Window], free: list[int]) -> dict[int, str]:
     >>> placed([(1, 2, "a"), (1, 3, "b"), (2, 2, "c")], [2, 3])
     {2: 'a', 3: 'b'}
     """
-    said: dict[int, str] = {}
+    messages: dict[int, str] = {}
     for first, last, text in due:
-        lap = next((lap for lap in free if first <= lap <= last and lap not in said), None)
+        lap = next((lap for lap in free if first <= lap <= last and lap not in messages), None)
         if lap is not None:
-            said[lap] = text
-    return said
+            messages[lap] = text
+    return messages

@@ -32,10 +32,10 @@ _GAP = re.compile(r"\b(\d{1,2}(?:\.\d)?) ?s(?:ec(?:onds)?)?\b")
 
 @dataclass(frozen=True)
 class Claim:
-    """One statement of a message said before lap `said`."""
+    """One statement of a message said before lap `said_on`."""
 
     kind: str
-    said: int
+    said_on: int
     lap: int | None = None  # it is about, None: none named
     compound: int | None = None
     yes: bool = True  # False: denies it
@@ -51,7 +51,7 @@ class Claim:
         return self.kind != RAIN or not self.yes or self.lap is not None
 
 
-def claims_of(text: str, said: int) -> list[Claim]:
+def claims_of(text: str, said_on: int) -> list[Claim]:
     """The statements of a message.
 
     >>> [(c.kind, c.lap, c.compound) for c in claims_of("Box lap 7 for hards, rain from lap 9", 5)]
@@ -59,46 +59,46 @@ def claims_of(text: str, said: int) -> list[Claim]:
     >>> claims_of("Good job, keep it up, do not box lap 7 for hards", 5)
     []
     """
-    found = []
+    claims = []
     for clause in _CLAUSE.split(re.sub(r"(\d)\.(\d)", r"\1·\2", text.lower())):
         clause = clause.replace("·", ".")
         if _MAYBE.search(clause) or _NOT.search(_STAY.sub("", _DRY.sub("", clause))):
             continue  # a denial that is none of the two that are understood says nothing that could be true in time
-        lap = _lap(clause, said)
+        lap = _lap(clause, said_on)
         if _VSC.search(clause):
-            found.append(Claim(CLOSED, said, word="vsc"))
+            claims.append(Claim(CLOSED, said_on, word="vsc"))
         elif _SC.search(clause):
-            found.append(Claim(CLOSED, said, word="sc"))
-        before = len(found)
+            claims.append(Claim(CLOSED, said_on, word="sc"))
+        before = len(claims)
         if _DRY.search(clause):
-            found.append(Claim(RAIN, said, yes=False))
+            claims.append(Claim(RAIN, said_on, yes=False))
         elif _RAIN.search(clause):
-            found.append(Claim(RAIN, said, lap=lap))
+            claims.append(Claim(RAIN, said_on, lap=lap))
         number = _NUMBER.search(clause)
         if number:
             side, gap = _SIDE.search(clause), _GAP.search(clause)
             word = side.group(1) if side else "stops" if _STOPS.search(clause) else ""
             if word:
-                found.append(Claim(CAR, said, lap=lap, word=word, car=int(number.group(1)),
-                                   gap_s=float(gap.group(1)) if gap else None))
+                claims.append(Claim(CAR, said_on, lap=lap, word=word, car=int(number.group(1)),
+                                    gap_s=float(gap.group(1)) if gap else None))
         elif _STAY.search(clause):
-            found.append(Claim(STAY, said))
+            claims.append(Claim(STAY, said_on))
         elif _STOP.search(clause):
             compound = _COMPOUND.search(clause)
-            found.append(Claim(STOP, said, lap=lap, compound=_COMPOUND_ID[compound.group(1)] if compound else None))
+            claims.append(Claim(STOP, said_on, lap=lap, compound=_COMPOUND_ID[compound.group(1)] if compound else None))
         if re.search(r"\b(save|saving|short of) fuel\b", clause):
-            found.append(Claim(FUEL, said))
-        if len(found) == before and found and found[-1].kind == STOP:  # "box, lap 7, hards": the same stop goes on
+            claims.append(Claim(FUEL, said_on))
+        if len(claims) == before and claims and claims[-1].kind == STOP:  # "box, lap 7, hards": the same stop goes on
             compound = _COMPOUND.search(clause)
-            found[-1] = replace(found[-1], lap=found[-1].lap if lap is None else lap,
-                                compound=_COMPOUND_ID[compound.group(1)] if compound else found[-1].compound)
-    return found
+            claims[-1] = replace(claims[-1], lap=claims[-1].lap if lap is None else lap,
+                                 compound=_COMPOUND_ID[compound.group(1)] if compound else claims[-1].compound)
+    return claims
 
 
-def _lap(clause: str, said: int) -> int | None:
+def _lap(clause: str, lap: int) -> int | None:
     named, later = _LAP.search(clause), _IN.search(clause)
     if named:
         return int(named.group(1))
     if later:
-        return said + int(later.group(1))
-    return said if _NOW.search(clause) else said + 1 if _NEXT.search(clause) else None
+        return lap + int(later.group(1))
+    return lap if _NOW.search(clause) else lap + 1 if _NEXT.search(clause) else None

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from f1_pipelines.sim.engine.parameters import SC, VSC
 from f1_pipelines.sim.scoring.claims import CAR, CLOSED, FUEL, RAIN, STAY, STOP, Claim, claims_of
@@ -69,20 +70,21 @@ def due_topics(course: Course) -> list[str]:
 
 def is_true(claim: Claim, course: Course) -> bool:
     """Whether a statement holds in this race."""
-    said, total = claim.said, len(course.laps)
+    lap_said, total = claim.said_on, len(course.laps)
     if claim.kind == STOP:
         return _stop_meant(claim, course) is not None
     if claim.kind == STAY:
-        return all(lap < said or lap > said + 3 for lap, _, _ in course.stops)
+        return all(lap < lap_said or lap > lap_said + 3 for lap, _, _ in course.stops)
     if claim.kind == RAIN:
         if not claim.yes:
-            return all(lap.rain == 0 for lap in course.laps[said - 1:])
-        near = range(said, said + 3) if claim.lap is None else range(claim.lap - 1, claim.lap + 2)
+            return all(lap.rain == 0 for lap in course.laps[lap_said - 1:])
+        near = range(lap_said, lap_said + 3) if claim.lap is None else range(claim.lap - 1, claim.lap + 2)
         if claim.lap is not None and claim.lap > total:
             return False
-        return any(course.lap(n) is not None and course.lap(n).rain > 0 for n in near)
+        return any((lap := course.lap(n)) is not None and lap.rain > 0 for n in near)
     if claim.kind == CLOSED:
-        return course.lap(said).status == (SC if claim.word == "sc" else VSC)
+        now = course.lap(lap_said)
+        return now is not None and now.status == (SC if claim.word == "sc" else VSC)
     if claim.kind == CAR:
         return _car_is_true(claim, course)
     return claim.kind == FUEL and course.fuel_short
@@ -91,19 +93,20 @@ def is_true(claim: Claim, course: Course) -> bool:
 def _stop_meant(claim: Claim, course: Course) -> int | None:
     """Lap of the stop a statement announces."""
     for lap, compound, _ in course.stops:
-        near = claim.said <= lap <= claim.said + 2 if claim.lap is None else abs(lap - claim.lap) <= 1
-        if near and lap >= claim.said and claim.compound in (None, compound):
+        near = claim.said_on <= lap <= claim.said_on + 2 if claim.lap is None else abs(lap - claim.lap) <= 1
+        if near and lap >= claim.said_on and claim.compound in (None, compound):
             return lap
     return None
 
 
 def _car_is_true(claim: Claim, course: Course) -> bool:
-    lap = course.lap(claim.said)
-    if claim.car not in lap.gap_s:
+    lap = course.lap(claim.said_on)
+    if lap is None or claim.car not in lap.gap_s:
         return False
     if claim.word == "stops":
-        around = range(claim.said - 2, claim.said + 4) if claim.lap is None else range(claim.lap - 1, claim.lap + 2)
-        return any(course.lap(n) is not None and claim.car in course.lap(n).stopped for n in around)
+        around = range(claim.said_on - 2, claim.said_on + 4) if claim.lap is None else range(claim.lap - 1,
+                                                                                             claim.lap + 2)
+        return any((at := course.lap(n)) is not None and claim.car in at.stopped for n in around)
     gap = lap.gap_s[claim.car]
     right = (gap < 0) == (claim.word == "ahead")
     return right and (claim.gap_s is None or abs(abs(gap) - claim.gap_s) <= 0.5 + 0.2 * abs(gap))
@@ -111,15 +114,15 @@ def _car_is_true(claim: Claim, course: Course) -> bool:
 
 def _earns(claim: Claim, course: Course) -> str | None:
     """The due topic a true statement covers in time."""
-    said = claim.said
+    lap_said = claim.said_on
     if claim.kind == STOP:
         lap = _stop_meant(claim, course)
-        return f"stop {lap}" if lap - said <= STOP_WITHIN else None
+        return f"stop {lap}" if lap is not None and lap - lap_said <= STOP_WITHIN else None
     if claim.kind == STAY:
         return "stay" if not course.stops else None
     if claim.kind == RAIN and claim.yes:
         first = next((n for n, lap in enumerate(course.laps, 1) if lap.rain > 0), None)
-        return "rain" if first is not None and first - RAIN_BEFORE <= said <= first + RAIN_AFTER else None
+        return "rain" if first is not None and first - RAIN_BEFORE <= lap_said <= first + RAIN_AFTER else None
     if claim.kind == CAR:
         return "rival" if claim.car == course.rival else None
     return "closed" if claim.kind == CLOSED else None
@@ -136,7 +139,8 @@ def comms(messages: Sequence[Message], course: Course) -> tuple[float, list[str]
     >>> comms([], race)
     (0.0, [])
     """
-    due, earned, cost, verdicts, said = due_topics(course), {}, 0.0, [], set()
+    due, cost, verdicts, repeated = due_topics(course), 0.0, [], set()
+    earned: dict[str, Any] = {}
     for message in messages:
         claims = claims_of(message.text, message.lap)
         false = sum(not is_true(claim, course) for claim in claims)
@@ -151,9 +155,9 @@ def comms(messages: Sequence[Message], course: Course) -> tuple[float, list[str]
             if message.verb != "BRIEF_MEDIA" and topic in due and worth > earned.get(topic, 0.0):
                 earned[topic], new = worth, True
         key = (message.verb == "BRIEF_MEDIA", *((c.kind, c.lap, c.compound, c.word, c.car) for c in claims))
-        verdicts.append("idle" if not claims else "true" if new or key not in said else "repeated")
+        verdicts.append("idle" if not claims else "true" if new or key not in repeated else "repeated")
         # True but nothing due: the first time is service, the next time is noise.
         cost += {"idle": IDLE_COST, "repeated": REPEAT_COST, "true": 0.0}[verdicts[-1]]
-        said.add(key)
+        repeated.add(key)
     credit = sum(earned.values()) / len(due) if due else 1.0  # where nothing was due, silence is right
     return min(max(credit - cost, 0.0), 1.0), verdicts

@@ -29,9 +29,25 @@ class Outcome:
     fuel_slow_laps: np.ndarray  # of it, saved by a closed track
     ran_dry: np.ndarray  # bool: coasted or stopped for want of fuel
 
-    def one(self, episode: int) -> Outcome:
-        """The facts of one race as numbers."""
-        return Outcome(**{name: value[episode].item() for name, value in vars(self).items()})
+    def one(self, episode: int) -> RaceOutcome:
+        """The outcome of one race."""
+        return RaceOutcome(**{name: value[episode].item() for name, value in vars(self).items()})
+
+
+@dataclass(frozen=True)
+class RaceOutcome:
+    """An `Outcome` of one race, as numbers."""
+
+    position: int
+    time_s: float
+    finished: bool
+    disqualified: bool
+    beaten_by_rival: bool
+    tyre_loss_s: float
+    fuel_left_laps: float
+    fuel_natural_laps: float
+    fuel_slow_laps: float
+    ran_dry: bool
 
 
 def concatenate(parts: Sequence[Outcome]) -> Outcome:

@@ -73,12 +73,13 @@ def reference_of(scenario: Scenario) -> Reference:
     worth = worth_of(real, void, said_share(scenario, codes), fastest, rival, strategy,
                      scenario.length)
     finalists, favourites = (FINALISTS, FAVOURITES) if not scenario.weekend else (2, 1)  # a plan takes seconds there
-    few = worth.argsort(kind="stable")[::-1][:finalists]
-    few = np.unique(np.append(few, mean_s.argsort(kind="stable")[:favourites]))
-    plans = np.concatenate([improve(scenario, copies, codes[few], strategy[few], fastest), codes[few]])
+    finalists_at = worth.argsort(kind="stable")[::-1][:finalists]
+    finalists_at = np.unique(np.append(finalists_at, mean_s.argsort(kind="stable")[:favourites]))
+    plans = np.concatenate([improve(scenario, copies, codes[finalists_at], strategy[finalists_at], fastest),
+                            codes[finalists_at]])
     final, void = copies.drive(plans)
     top = int(cost_s(final, rival, scenario.length).argmin())
-    worth = points(final, void, said_share(scenario, plans), np.tile(strategy[few], 2), top, rival,
+    worth = points(final, void, said_share(scenario, plans), np.tile(strategy[finalists_at], 2), top, rival,
                    scenario.length)
     best = int(worth.argmax())
     return Reference(

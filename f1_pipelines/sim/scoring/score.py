@@ -16,7 +16,7 @@ from f1_pipelines.sim.scoring import dimensions
 from f1_pipelines.sim.scoring.announcements import foreseen
 from f1_pipelines.sim.scoring.dimensions import Score
 from f1_pipelines.sim.scoring.messages import Course, Lap, Message, comms
-from f1_pipelines.sim.scoring.outcome import Outcome, outcome_of
+from f1_pipelines.sim.scoring.outcome import RaceOutcome, outcome_of
 from f1_pipelines.sim.scoring.reference import Reference, reference_of
 
 EGO = 0
@@ -64,14 +64,14 @@ def score_batch(scenarios: Sequence[Scenario], race: Race, history: Sequence[Rac
             for row, (s, wall) in enumerate(zip(scenarios, walls, strict=True))]
 
 
-def _judged(scenario: Scenario, history: Sequence[RaceState], wall: CallLog, facts: Outcome,
+def _judged(scenario: Scenario, history: Sequence[RaceState], wall: CallLog, facts: RaceOutcome,
             row: int) -> tuple[Score, list[str]]:
     message_score, verdicts = comms(wall.messages, course_of(scenario, history, wall, row))
     calls = (wall.illegal, wall.void, wall.harmful, max(wall.left_laps - FREE_LAPS, 0))
     return score_of(scenario, facts, reference_of(scenario), tuple(wall.stops), message_score, calls), verdicts
 
 
-def score_of(scenario: Scenario, facts: Outcome, reference: Reference, stops: tuple[tuple[int, int], ...],
+def score_of(scenario: Scenario, facts: RaceOutcome, reference: Reference, stops: tuple[tuple[int, int], ...],
              message_score: float, calls: tuple[int, int, int, int]) -> Score:
     """The six dimensions from the facts of one race (numbers) and the counts of `operations`."""
     rival = "none" if not scenario.rival else "beaten" if not facts.beaten_by_rival else \

@@ -40,12 +40,12 @@ def with_fuel(scenario: Scenario, sets: list[Stops]) -> np.ndarray:
     return codes
 
 
-def worth_of(facts: Outcome, void: np.ndarray, said: np.ndarray, fastest_s: float, rival: bool,
+def worth_of(facts: Outcome, void: np.ndarray, message_share: np.ndarray, fastest_s: float, rival: bool,
              strategy: np.ndarray, length: float) -> np.ndarray:
     """(K,) what plans are worth in points of the score, up to a constant.
 
     Args:
-        void: Calls that could do nothing; `said` share of what was due that there is a lap for.
+        void: Calls that could do nothing; `message_share` share of what was due that there is a lap for.
         strategy: Dimension of their stops.
         length: Of the race, in sprints.
     """
@@ -55,11 +55,12 @@ def worth_of(facts: Outcome, void: np.ndarray, said: np.ndarray, fastest_s: floa
     lost = lost + d.RIVAL_SHARE * (facts.beaten_by_rival & rival) + 1.0 * ~facts.finished
     waste = facts.fuel_left_laps - np.maximum(d.SPARE_LAPS + facts.fuel_slow_laps, facts.fuel_natural_laps)
     fuel = np.where(facts.ran_dry, -1.0, 1.0 - np.clip(waste / d.WASTE_SPAN_LAPS, 0.0, 1.0))  # operations as well
-    return (weight["fuel"] * fuel - weight["race"] * lost + weight["strategy"] * strategy + weight["comms"] * said
+    return (weight["fuel"] * fuel - weight["race"] * lost + weight["strategy"] * strategy
+            + weight["comms"] * message_share
             - weight["operations"] * d.VOID_COST * void - weight["tyres"] * facts.tyre_loss_s / length / d.TYRE_SPAN_S)
 
 
-def points(facts: Outcome, void: np.ndarray, said: np.ndarray, strategy: np.ndarray, best: int,
+def points(facts: Outcome, void: np.ndarray, message_share: np.ndarray, strategy: np.ndarray, best: int,
            rival: bool, length: float) -> np.ndarray:
     """(K,) scores of finished plans, if the plan `best` is the race they are judged against."""
     weight, d = dimensions.WEIGHTS, dimensions
@@ -73,7 +74,7 @@ def points(facts: Outcome, void: np.ndarray, said: np.ndarray, strategy: np.ndar
     fuel = np.where(facts.ran_dry, -1.0, 1.0 - np.clip(waste / d.WASTE_SPAN_LAPS, 0.0, 1.0))
     tyres = 1.0 - np.clip((facts.tyre_loss_s / length - d.TYRE_FREE_S) / d.TYRE_SPAN_S, 0.0, 1.0)
     return (weight["race"] * race * facts.finished + weight["strategy"] * strategy + weight["tyres"] * tyres
-            + weight["fuel"] * fuel + weight["comms"] * said - weight["operations"] * d.VOID_COST * void)
+            + weight["fuel"] * fuel + weight["comms"] * message_share - weight["operations"] * d.VOID_COST * void)
 
 
 def said_share(scenario: Scenario, codes: np.ndarray) -> np.ndarray:
@@ -97,20 +98,20 @@ def changes(row: np.ndarray, turn: int = 0) -> list[np.ndarray]:
     """Plans with the same stops that differ from this one by one thought; in a long race some each turn."""
     free = np.flatnonzero((row < PIT) | (row >= PIT + 5))
     lengths, every = ((2, 4, len(row)), 1) if len(row) < LONG_LAPS else ((4, 10, len(row)), len(row) // 8)
-    found = []
+    plans = []
 
     def with_calls(*calls: tuple[int, int]) -> None:
         new = row.copy()
         for lap, code in calls:
             new[lap] = code
-        found.append(new)
+        plans.append(new)
 
-    for k, lap in enumerate(free):
+    for k, lap in enumerate(free.tolist()):
         if (lap + turn) % every and row[lap] == NOTHING:
             continue
         if row[lap] != NOTHING:
             with_calls((lap, NOTHING))
-            for other in free[max(k - 2, 0):k + 3]:
+            for other in free[max(k - 2, 0):k + 3].tolist():
                 if row[other] == NOTHING:
                     with_calls((lap, NOTHING), (other, row[lap]))
         with_calls((lap, ATTACK))
@@ -120,7 +121,7 @@ def changes(row: np.ndarray, turn: int = 0) -> list[np.ndarray]:
             with_calls((lap, TEMP + TEMP_COOL))
         for mode in (PUSH, FUEL_SAVE, CONSERVE, TYRE_SAVE):
             for length in lengths:
-                back = free[free >= lap + length][:1]
+                back = free[free >= lap + length][:1].tolist()
                 with_calls((lap, MODE + mode), *((end, MODE + RACE) for end in back))
         with_calls((lap, MODE + RACE))
     called = [k for k, lap in enumerate(free) if row[lap] != NOTHING]
@@ -133,7 +134,7 @@ def changes(row: np.ndarray, turn: int = 0) -> list[np.ndarray]:
                 if two + later < len(free):
                     calls.append((free[two + later], row[free[two]]))
                 with_calls(*calls)
-    return found
+    return plans
 
 
 def improve(scenario: Scenario, copies: Copies, plans: np.ndarray, strategy: np.ndarray,
@@ -147,13 +148,13 @@ def improve(scenario: Scenario, copies: Copies, plans: np.ndarray, strategy: np.
                 new = changes(row, turn)
                 rows += new
                 of += [k] * len(new)
-        of, tried = np.array(of), np.stack(rows)
+        owners, tried = np.array(of), np.stack(rows)
         facts, void = copies.drive(tried)
-        merit = worth_of(facts, void, said_share(scenario, tried), fastest_s, copies.rival > 0, strategy[of],
+        merit = worth_of(facts, void, said_share(scenario, tried), fastest_s, copies.rival > 0, strategy[owners],
                          scenario.length)
         better = False
         for k in range(len(plans)):
-            mine = np.flatnonzero(of == k)
+            mine = np.flatnonzero(owners == k)
             top = mine[merit[mine].argmax()]
             if merit[top] > worth[k] + 1e-4:
                 plans[k], worth[k], better = tried[top], merit[top], True

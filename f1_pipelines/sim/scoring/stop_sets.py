@@ -48,23 +48,23 @@ def race_stop_sets(scenario: Scenario, copies: Copies) -> list[Stops]:
     """The stops worth trying in a Grand Prix: of thousands driven alone on track, the best of each kind."""
     sets = list(dict.fromkeys([*_dry_sets(scenario), *_wet_sets(scenario)]))
     cost = cost_s(copies.drive_alone(with_fuel(scenario, sets)), False, scenario.length)
-    kept: dict[tuple[tuple[int, int], ...], Stops] = {}
+    distinct: dict[tuple[tuple[int, int], ...], Stops] = {}
     for k in cost.argsort(kind="stable"):
-        kept.setdefault(tuple((lap // ALIKE_LAPS, tyre) for lap, tyre in sets[k]), sets[k])
-        if len(kept) == SCREENED:
+        distinct.setdefault(tuple((lap // ALIKE_LAPS, tyre) for lap, tyre in sets[k]), sets[k])
+        if len(distinct) == SCREENED:
             break
-    return list(kept.values())
+    return list(distinct.values())
 
 
 def moved(scenario: Scenario, stops: Stops) -> list[Stops]:
     """The same stops, one of them one to three laps earlier or later."""
-    found = []
+    neighbours = []
     for k, (lap, tyre) in enumerate(stops):
         low = stops[k - 1][0] + 2 if k else 1
         high = stops[k + 1][0] - 2 if k + 1 < len(stops) else scenario.laps - 1
-        found += [(*stops[:k], (other, tyre), *stops[k + 1:]) for other in range(lap - 3, lap + 4)
-                  if other != lap and low <= other <= high]
-    return found
+        neighbours += [(*stops[:k], (other, tyre), *stops[k + 1:]) for other in range(lap - 3, lap + 4)
+                       if other != lap and low <= other <= high]
+    return neighbours
 
 
 def _dry_sets(scenario: Scenario) -> list[Stops]:

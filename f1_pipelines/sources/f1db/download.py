@@ -22,7 +22,7 @@ _MOST_S = 600.0  # in all, and less than RETRY_AFTER_S: no two downloads of a se
 _MOST_BYTES = 500_000_000
 
 
-def latest_release(url: str, folder: Path, hurry_s: float | None = None) -> F1dbRelease:
+def latest_release(url: str, folder: Path, timeout_s: float | None = None) -> F1dbRelease:
     """The newest release, from `folder` when the copy there is fresh, else downloaded.
 
     A try that failed or is under way is remembered in `folder`, and none follows too soon: there is the kept copy, or
@@ -31,27 +31,27 @@ def latest_release(url: str, folder: Path, hurry_s: float | None = None) -> F1db
     Args:
         url: Address of `f1db-csv.zip` on the release page.
         folder: Where the zip is kept; made if it is not there.
-        hurry_s: Wait no longer than this [s]: the download goes on in the background and serves who asks next.
+        timeout_s: Wait no longer than this [s]: the download goes on in the background and serves who asks next.
 
     Raises:
         SourceUnavailable: The download failed, or takes longer, and there is no kept copy.
     """
-    kept, tried = folder / "f1db-csv.zip", folder / "f1db-csv.zip.tried"
-    if kept.exists() and time.time() - kept.stat().st_mtime < MAX_AGE_S:
-        return F1dbRelease(kept)
+    archive, tried = folder / "f1db-csv.zip", folder / "f1db-csv.zip.tried"
+    if archive.exists() and time.time() - archive.stat().st_mtime < MAX_AGE_S:
+        return F1dbRelease(archive)
     folder.mkdir(parents=True, exist_ok=True)
     try:
-        if (why := _just_tried(tried)) and (kept.exists() or hurry_s is not None):
+        if (why := _just_tried(tried)) and (archive.exists() or timeout_s is not None):
             raise SourceUnavailable(why)
-        if hurry_s is None:
-            _try(url, kept, tried)
+        if timeout_s is None:
+            _try(url, archive, tried)
         else:
-            _try_behind(url, kept, tried, hurry_s)
+            _try_behind(url, archive, tried, timeout_s)
     except SourceError as problem:
-        if not kept.exists():
+        if not archive.exists():
             raise
-        _log.warning("%s; going on with the copy of %s", problem, time.ctime(kept.stat().st_mtime))
-    return F1dbRelease(kept)
+        _log.warning("%s; going on with the copy of %s", problem, time.ctime(archive.stat().st_mtime))
+    return F1dbRelease(archive)
 
 
 def _just_tried(tried: Path) -> str | None:
@@ -62,31 +62,31 @@ def _just_tried(tried: Path) -> str | None:
         return None
 
 
-def _try(url: str, kept: Path, tried: Path) -> None:
+def _try(url: str, archive: Path, tried: Path) -> None:
     """Download; `tried` is there from the beginning, says at last what went wrong, and goes if nothing did."""
     tried.write_text(f"f1db is being downloaded from {url} since {time.ctime()}")
     try:
-        _download(url, kept)
+        _download(url, archive)
     except SourceError as problem:
         tried.write_text(str(problem))
         raise
     tried.unlink(missing_ok=True)
 
 
-def _try_behind(url: str, kept: Path, tried: Path, hurry_s: float) -> None:
+def _try_behind(url: str, archive: Path, tried: Path, timeout_s: float) -> None:
     """The same in a thread of its own that outlives the wait."""
     problems: list[SourceError] = []
 
     def attempt() -> None:
         try:
-            _try(url, kept, tried)
+            _try(url, archive, tried)
         except SourceError as problem:
             problems.append(problem)
 
     # A daemon: it keeps no process from ending.
     thread = threading.Thread(target=attempt, name="f1db download", daemon=True)
     thread.start()
-    thread.join(hurry_s)
+    thread.join(timeout_s)
     if problems:
         raise problems[0]
     if thread.is_alive():

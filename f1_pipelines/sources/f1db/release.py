@@ -6,7 +6,7 @@ import zipfile
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import IO, cast
+from typing import IO
 
 import pandas as pd
 
@@ -97,7 +97,7 @@ class F1dbRelease:
             member = next((m for m in archive.namelist() if m.rsplit("/", 1)[-1] == file_name), None)
             if member is None:
                 raise self._lacks(file_name)
-            return cast("IO[bytes]", archive.open(member))
+            return archive.open(member)
 
     def _lacks(self, file_name: str) -> SourceError:
         return SourceError(f"{self.path} lacks {file_name}; take a whole f1db CSV release (schema v6)")

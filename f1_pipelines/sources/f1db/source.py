@@ -50,33 +50,33 @@ class F1dbSource:
         return race.CALENDAR.conform(self._stamped(rows.drop(columns="race_date"), race.CALENDAR))
 
     def practice(self, weekends: Sequence[Weekend]) -> Fetched:
-        asked = self._races_of(weekends)
-        rows = pd.concat([rows_of.practice(self._release, asked, number) for number in (1, 2, 3)])
+        races = self._races_of(weekends)
+        rows = pd.concat([rows_of.practice(self._release, races, number) for number in (1, 2, 3)])
         wanted = [(weekend, session) for weekend in weekends for session in weekend.session_names
                   if session.startswith("practice")]
         return self._by_session(race.PRACTICE, rows, wanted, check_drivers_once)
 
     def qualifying(self, weekends: Sequence[Weekend]) -> Fetched:
-        asked = self._races_of(weekends)
-        rows = pd.concat([rows_of.qualifying(self._release, asked, session)
+        races = self._races_of(weekends)
+        rows = pd.concat([rows_of.qualifying(self._release, races, session)
                           for session in ("qualifying", "sprint_qualifying")])
         wanted = [(weekend, session) for weekend in weekends for session in weekend.session_names
                   if session.endswith("qualifying")]
         fetched = self._by_session(race.QUALIFYING, rows, wanted, check_qualifying)
-        grid = pd.concat([rows_of.grid(self._release, asked, session) for session in ("race", "sprint")])
+        grid = pd.concat([rows_of.grid(self._release, races, session) for session in ("race", "sprint")])
         wanted = [(weekend, session) for session in ("race", "sprint") for weekend in weekends]
         _add(fetched, self._by_session(race.GRID, grid, wanted, check_drivers_once, may_lack=True))
         return fetched
 
     def results(self, weekends: Sequence[Weekend]) -> Fetched:
-        asked, fetched = self._races_of(weekends), Fetched()
+        races, fetched = self._races_of(weekends), Fetched()
         for table, session in ((race.RESULTS, "race"), (race.SPRINT_RESULTS, "sprint")):
-            rows = rows_of.results(self._release, asked, session)
+            rows = rows_of.results(self._release, races, session)
             wanted = [(weekend, session) for weekend in weekends if session in weekend.session_names]
             _add(fetched, self._by_session(table, rows, wanted, _check_results))
-        kept = set(fetched.tables[race.RESULTS.qualified]["weekend"])
-        wanted = [(weekend, "race") for weekend in weekends if weekend.key in kept]
-        stops = rows_of.pit_stops(self._release, asked)
+        complete = set(fetched.tables[race.RESULTS.qualified]["weekend"])
+        wanted = [(weekend, "race") for weekend in weekends if weekend.key in complete]
+        stops = rows_of.pit_stops(self._release, races)
         _add(fetched, self._by_session(race.PIT_STOPS, stops, wanted, may_lack=True))
         return fetched
 
@@ -108,10 +108,10 @@ class F1dbSource:
 
         One that is not there is refused too, unless it `may_lack`.
         """
-        found = dict(list(rows.groupby(["weekend", "session"])))
-        fetched, kept = Fetched(), {}
+        by_session = dict(list(rows.groupby(["weekend", "session"])))
+        fetched, pieces = Fetched(), {}
         for weekend, session in wanted:
-            sheet = found.get((weekend.key, session))
+            sheet = by_session.get((weekend.key, session))
             if sheet is None:
                 if not may_lack:
                     fetched.refused.append(self._not_there(weekend, session))
@@ -120,10 +120,10 @@ class F1dbSource:
                 _check_named(sheet)
                 if check is not None:
                     check(sheet)
-                kept[weekend.key, session] = sheet
+                pieces[weekend.key, session] = sheet
             except InvalidRows as problem:
                 fetched.refused.append(Refusal(weekend.key, session, f"{problem} (f1db)"))
-        fetched.tables[table.qualified] = self._conformed(table, kept, fetched.refused)
+        fetched.tables[table.qualified] = self._conformed(table, pieces, fetched.refused)
         return fetched
 
     def _conformed(self, table: Table, sheets: Mapping[tuple[str, str], pd.DataFrame],

@@ -63,21 +63,21 @@ def calendar(release: F1dbRelease, calendar_rows: pd.DataFrame, seasons: Sequenc
     return rows
 
 
-def practice(release: F1dbRelease, asked: pd.DataFrame, number: int) -> pd.DataFrame:
+def practice(release: F1dbRelease, races: pd.DataFrame, number: int) -> pd.DataFrame:
     """Rows of `race.practice` for one of the three practices."""
     file = f"races-free-practice-{number}-results"
-    frame = _read(release, asked, file, {**_CAR, "timeMillis": "Float64", "laps": "Int32"})
-    return _car_rows(frame, asked, f"practice_{number}").assign(
+    frame = _read(release, races, file, {**_CAR, "timeMillis": "Float64", "laps": "Int32"})
+    return _car_rows(frame, races, f"practice_{number}").assign(
         position=frame["positionNumber"].where(frame["timeMillis"].notna()),
         best_lap_s=frame["timeMillis"] / 1000, laps=frame["laps"])
 
 
-def qualifying(release: F1dbRelease, asked: pd.DataFrame, session: str) -> pd.DataFrame:
+def qualifying(release: F1dbRelease, races: pd.DataFrame, session: str) -> pd.DataFrame:
     """Rows of `race.qualifying`; `session` is `qualifying` or `sprint_qualifying`."""
     file = {"qualifying": "races-qualifying-results", "sprint_qualifying": "races-sprint-qualifying-results"}[session]
     segments = {f"q{n}Millis": "Float64" for n in (1, 2, 3)}
-    frame = _read(release, asked, file, {**_CAR, "timeMillis": "Float64", **segments})
-    rows = _car_rows(frame, asked, session).assign(position=frame["positionNumber"])
+    frame = _read(release, races, file, {**_CAR, "timeMillis": "Float64", **segments})
+    rows = _car_rows(frame, races, session).assign(position=frame["positionNumber"])
     for n in (1, 2, 3):
         rows[f"q{n}_s"] = frame[f"q{n}Millis"] / 1000
     # Qualifying of one segment (2018-2026 only where it was cut short) is told as one time.
@@ -88,22 +88,22 @@ def qualifying(release: F1dbRelease, asked: pd.DataFrame, session: str) -> pd.Da
     return rows[~(repeated & bare)]
 
 
-def grid(release: F1dbRelease, asked: pd.DataFrame, session: str) -> pd.DataFrame:
+def grid(release: F1dbRelease, races: pd.DataFrame, session: str) -> pd.DataFrame:
     """Rows of `race.grid`; `session` is `race` or `sprint`."""
     file = {"race": "races-starting-grid-positions", "sprint": "races-sprint-starting-grid-positions"}[session]
-    frame = _read(release, asked, file, _CAR)
+    frame = _read(release, races, file, _CAR)
     status = _grid_status(frame["positionNumber"], frame["positionText"])
-    rows = _car_rows(frame, asked, session).assign(grid_status=status)
+    rows = _car_rows(frame, races, session).assign(grid_status=status)
     return rows.assign(grid_position=_slots_by_race(frame, frame["positionNumber"], status))
 
 
-def results(release: F1dbRelease, asked: pd.DataFrame, session: str) -> pd.DataFrame:
+def results(release: F1dbRelease, races: pd.DataFrame, session: str) -> pd.DataFrame:
     """Rows of `race.results` or `race.sprint_results`; `session` is `race` or `sprint`.
 
     In two more columns `session`, and `unknown_status`: what we can't read in the status of a car, if anything.
     """
     file = {"race": "races-race-results", "sprint": "races-sprint-race-results"}[session]
-    frame = _read(release, asked, file, {
+    frame = _read(release, races, file, {
         **_CAR, "laps": "Int32", "timeMillis": "Float64", "gapMillis": "Float64", "gapLaps": "Int32",
         "reasonRetired": "string", "points": "Float64", "gridPositionNumber": "Int32", "gridPositionText": "string"})
     status, unknown = _statuses(frame)
@@ -111,34 +111,34 @@ def results(release: F1dbRelease, asked: pd.DataFrame, session: str) -> pd.DataF
         started(status), "not_started")
     # Pit-lane starters get their slots by car number: the file is in the order of the result.
     slots = _slots_by_race(frame.sort_values("driverNumber"), frame["gridPositionNumber"], grid_status)
-    rows = _car_rows(frame, asked, session).assign(
+    rows = _car_rows(frame, races, session).assign(
         version=1, grid_position=slots, grid_status=grid_status, official_order=frame["positionDisplayOrder"],
         finish_position=frame["positionNumber"], classified=frame["positionNumber"].notna(), status=status,
         status_text=frame["reasonRetired"], points=frame["points"].fillna(0.0), laps=frame["laps"],
         race_time_s=frame["timeMillis"] / 1000,
         gap_s=(frame["gapMillis"] / 1000).mask(frame["positionNumber"].eq(1) & frame["timeMillis"].notna(), 0.0),
-        gap_laps=frame["gapLaps"], fastest_lap_s=_fastest_laps(release, asked, frame) if session == "race" else None,
+        gap_laps=frame["gapLaps"], fastest_lap_s=_fastest_laps(release, races, frame) if session == "race" else None,
         result_status="official", unknown_status=unknown)
     # Points are a fact of every official sheet: f1db leaves the field empty for none.
     hashes = {weekend: classification_hash(sheet) for weekend, sheet in rows.groupby("weekend")}
     return rows.assign(content_hash=rows["weekend"].map(hashes))
 
 
-def pit_stops(release: F1dbRelease, asked: pd.DataFrame) -> pd.DataFrame:
+def pit_stops(release: F1dbRelease, races: pd.DataFrame) -> pd.DataFrame:
     """Rows of `race.pit_stops`, with `session` in a column."""
     columns = {**_CAR, "stop": "Int32", "lap": "Int32", "timeMillis": "Float64"}
-    frame = _read(release, asked, "races-pit-stops", columns)
-    return _car_rows(frame, asked, "race").assign(
+    frame = _read(release, races, "races-pit-stops", columns)
+    return _car_rows(frame, races, "race").assign(
         stop=frame["stop"], lap=frame["lap"], pit_lane_time_s=frame["timeMillis"] / 1000)
 
 
-def _read(release: F1dbRelease, asked: pd.DataFrame, name: str, columns: Mapping[str, str]) -> pd.DataFrame:
+def _read(release: F1dbRelease, races: pd.DataFrame, name: str, columns: Mapping[str, str]) -> pd.DataFrame:
     frame = release.read(name, columns)
-    return frame[frame["raceId"].isin(asked["id"])]
+    return frame[frame["raceId"].isin(races["id"])]
 
 
-def _car_rows(frame: pd.DataFrame, asked: pd.DataFrame, session: str) -> pd.DataFrame:
-    keys = asked.set_index("id")["weekend"]
+def _car_rows(frame: pd.DataFrame, races: pd.DataFrame, session: str) -> pd.DataFrame:
+    keys = races.set_index("id")["weekend"]
     return pd.DataFrame({"weekend": frame["raceId"].map(keys).astype("string"), "session": session,
                          "driver": frame["driverId"], "constructor": frame["constructorId"],
                          "car_number": frame["driverNumber"]}, index=frame.index)
@@ -146,15 +146,16 @@ def _car_rows(frame: pd.DataFrame, asked: pd.DataFrame, session: str) -> pd.Data
 
 def _statuses(frame: pd.DataFrame) -> tuple[pd.Series, pd.Series]:
     """Status of each car, and why it has none."""
-    told, unknown = [], []
-    for said in frame[["positionText", "reasonRetired", "gapLaps"]].astype(object).itertuples(index=False):
+    statuses: list[str | None] = []
+    unknown: list[str | None] = []
+    for words in frame[["positionText", "reasonRetired", "gapLaps"]].astype(object).itertuples(index=False):
         try:
-            told.append(classify_status(*(None if pd.isna(value) else value for value in said)))
+            statuses.append(classify_status(*(None if pd.isna(value) else value for value in words)))
             unknown.append(None)
         except InvalidRows as problem:
-            told.append(None)
+            statuses.append(None)
             unknown.append(str(problem))
-    return pd.Series(told, index=frame.index, dtype=object), pd.Series(unknown, index=frame.index, dtype=object)
+    return pd.Series(statuses, index=frame.index, dtype=object), pd.Series(unknown, index=frame.index, dtype=object)
 
 
 def _grid_status(number: pd.Series, text: pd.Series) -> pd.Series:
@@ -169,9 +170,9 @@ def _slots_by_race(frame: pd.DataFrame, position: pd.Series, status: pd.Series) 
     return pd.concat(slots).reindex(frame.index) if slots else position
 
 
-def _fastest_laps(release: F1dbRelease, asked: pd.DataFrame, frame: pd.DataFrame) -> pd.Series:
+def _fastest_laps(release: F1dbRelease, races: pd.DataFrame, frame: pd.DataFrame) -> pd.Series:
     columns = {"raceId": "Int32", "driverId": "string", "timeMillis": "Float64", "year": "Int32"}
-    laps = _read(release, asked, "races-fastest-laps", columns)
+    laps = _read(release, races, "races-fastest-laps", columns)
     # A car can stand twice in a few old sheets; the best lap is the one meant.
     best = laps.groupby(["raceId", "driverId"])["timeMillis"].min() / 1000
     return best.reindex(pd.MultiIndex.from_frame(frame[["raceId", "driverId"]])).set_axis(frame.index)

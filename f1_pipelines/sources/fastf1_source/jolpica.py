@@ -66,25 +66,25 @@ def classification(rows: list[dict[str, Any]], season: int, absent: Set[str] = f
         InvalidRows: A status that is not understood.
         UnknownEntrant: A driver or team is not in our dimension.
     """
-    told = _people(rows, season).assign(
+    people = _people(rows, season).assign(
         official_order=_numbers(rows, "position"), points=_numbers(rows, "points"), laps=_numbers(rows, "laps"),
         code=[row.get("positionText") for row in rows], status_text=[row.get("status") for row in rows],
         slot=_numbers(rows, "grid"), time_s=_seconds(_total_s(row) for row in rows),
         fastest_lap_s=_seconds(lap_time_s(row.get("FastestLap", {}).get("Time", {}).get("time")) for row in rows))
-    told["classified"] = [str(code).isdigit() for code in told["code"]]
-    told["finish_position"] = pd.to_numeric(told["code"].where(told["classified"]))
-    behind = (told["laps"].max() - told["laps"]).astype("float64")
-    told["gap_laps"] = behind.where(told["classified"] & (behind > 0))
-    told["status"] = [_status(row, season) for row in told.itertuples()]
-    no_start = told["car_number"].isin([int(number) for number in absent])
-    told.loc[no_start & told["status"].eq("retired") & told["laps"].eq(0), "status"] = "not_started"
-    told = told.sort_values("car_number")  # pit-lane starters get their slots in an order that tells no result
-    told["grid_status"] = grid_status(told["slot"], started(told["status"]))
-    told["grid_position"] = place_pit_lane_starters(told["slot"], told["grid_status"])
-    lead_lap = told["classified"] & behind.eq(0)
-    told["race_time_s"] = told["time_s"].where(lead_lap)
-    told["gap_s"] = told["race_time_s"] - told["race_time_s"].min()
-    return told.drop(columns=["code", "slot", "time_s"]).sort_values("official_order", ignore_index=True)
+    people["classified"] = [str(code).isdigit() for code in people["code"]]
+    people["finish_position"] = pd.to_numeric(people["code"].where(people["classified"]))
+    behind = (people["laps"].max() - people["laps"]).astype("float64")
+    people["gap_laps"] = behind.where(people["classified"] & (behind > 0))
+    people["status"] = [_status(row, season) for row in people.itertuples()]
+    no_start = people["car_number"].isin([int(number) for number in absent])
+    people.loc[no_start & people["status"].eq("retired") & people["laps"].eq(0), "status"] = "not_started"
+    people = people.sort_values("car_number")  # pit-lane starters get their slots in an order that tells no result
+    people["grid_status"] = grid_status(people["slot"], started(people["status"]))
+    people["grid_position"] = place_pit_lane_starters(people["slot"], people["grid_status"])
+    lead_lap = people["classified"] & behind.eq(0)
+    people["race_time_s"] = people["time_s"].where(lead_lap)
+    people["gap_s"] = people["race_time_s"] - people["race_time_s"].min()
+    return people.drop(columns=["code", "slot", "time_s"]).sort_values("official_order", ignore_index=True)
 
 
 def grid_status(slot: pd.Series, starts: pd.Series) -> pd.Series:

@@ -52,6 +52,16 @@ class Loaded:
     type: str | None = None
     distance: int | None = None
 
+    def timed_laps(self) -> pd.DataFrame:
+        """The laps.
+
+        Raises:
+            NotComplete: FastF1 loaded the session without them.
+        """
+        if self.laps is None:
+            raise NotComplete("TimingData missing: FastF1 loaded the session without laps; FASTF1_DEBUG=1 shows why")
+        return self.laps
+
 
 def configure_cache(cache_dir: Path | None) -> None:
     """Give FastF1 its cache folder, unless it has one already from somebody else (a replay, a notebook)."""
@@ -161,7 +171,7 @@ def _boundary(what: str) -> Iterator[None]:
     from fastf1.exceptions import RateLimitExceededError
     collector = _Collector()
     logger = logging.getLogger("fastf1")
-    kept = logger.handlers, logger.propagate
+    before = logger.handlers, logger.propagate
     logger.handlers, logger.propagate = [collector], False
     try:
         with warnings.catch_warnings():
@@ -172,16 +182,16 @@ def _boundary(what: str) -> Iterator[None]:
     except requests.RequestException as problem:
         raise SourceUnavailable(f"{what}: the network failed ({type(problem).__name__}); run again later") from problem
     finally:
-        logger.handlers, logger.propagate = kept
-        if collector.said:
-            _LOG.info("%s: FastF1 warned %d times: %s", what, len(collector.said),
-                      "; ".join(dict.fromkeys(collector.said)))
+        logger.handlers, logger.propagate = before
+        if collector.messages:
+            _LOG.info("%s: FastF1 warned %d times: %s", what, len(collector.messages),
+                      "; ".join(dict.fromkeys(collector.messages)))
 
 
 class _Collector(logging.Handler):
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
-        self.said: list[str] = []
+        self.messages: list[str] = []
 
     def emit(self, record: logging.LogRecord) -> None:
-        self.said.append(record.getMessage().splitlines()[0])
+        self.messages.append(record.getMessage().splitlines()[0])

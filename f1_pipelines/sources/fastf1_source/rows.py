@@ -25,22 +25,22 @@ def entries(loaded: Loaded, season: int) -> pd.DataFrame:
         UnknownEntrant: A driver or team is not in our dimension.
         InvalidRows: A car number or a driver is listed twice.
     """
-    listed = loaded.entries[loaded.entries["DriverNumber"].isin(loaded.laps["DriverNumber"])]
-    found = pd.DataFrame([{
+    listed = loaded.entries[loaded.entries["DriverNumber"].isin(loaded.timed_laps()["DriverNumber"])]
+    cars = pd.DataFrame([{
         "number": row.DriverNumber, "car_number": int(row.DriverNumber),
         "driver": entrants.driver_id(season, abbreviation=row.Abbreviation, car_number=row.DriverNumber,
                                      name=row.FullName),
         "constructor": entrants.constructor_id(season, name=row.TeamName),
     } for row in listed.itertuples()])
-    twice = found[found["number"].duplicated(keep=False) | found["driver"].duplicated(keep=False)]
+    twice = cars[cars["number"].duplicated(keep=False) | cars["driver"].duplicated(keep=False)]
     if len(twice):
         raise InvalidRows(f"entered twice: {', '.join(f'{r.driver} in car {r.number}' for r in twice.itertuples())}")
-    return found.set_index("number")
+    return cars.set_index("number")
 
 
 def laps(loaded: Loaded, who: pd.DataFrame) -> pd.DataFrame:
     """Rows of `race.laps` and `race.session_laps`, none beyond the race distance (a leader's phantom lap)."""
-    raw = loaded.laps
+    raw = loaded.timed_laps()
     distance = race_distance(loaded)
     if distance is not None:
         raw = raw[raw["LapNumber"] <= distance]
@@ -72,7 +72,7 @@ def race_distance(loaded: Loaded) -> int | None:
 
 def pit_stops(loaded: Loaded, who: pd.DataFrame) -> pd.DataFrame:
     """Rows of `race.pit_stops`: from the pit entry to the exit of the next lap. A car that retires there has none."""
-    raw = loaded.laps.sort_values(["DriverNumber", "LapNumber"])
+    raw = loaded.timed_laps().sort_values(["DriverNumber", "LapNumber"])
     left = raw.groupby("DriverNumber")["PitOutTime"].shift(-1)
     stops = raw.assign(in_lane_s=_seconds(left - raw["PitInTime"]))[lambda f: f["in_lane_s"] > 0]
     return pd.DataFrame({
@@ -84,7 +84,7 @@ def pit_stops(loaded: Loaded, who: pd.DataFrame) -> pd.DataFrame:
 
 def practice(loaded: Loaded, who: pd.DataFrame) -> pd.DataFrame:
     """Rows of `race.practice`: the best lap that stands of each car, and its place by it."""
-    raw = loaded.laps[~loaded.laps["FastF1Generated"].astype(bool)]
+    raw = loaded.timed_laps()[~loaded.timed_laps()["FastF1Generated"].astype(bool)]
     lap_s = _seconds(raw["LapTime"])
     stands = lap_s.between(_BEST_LAP.minimum, _BEST_LAP.maximum) & ~raw["Deleted"].astype("boolean").fillna(False)
     # Of two equal laps the earlier one counts, as on the sheet.
@@ -96,9 +96,9 @@ def practice(loaded: Loaded, who: pd.DataFrame) -> pd.DataFrame:
 
 def qualifying(loaded: Loaded, who: pd.DataFrame) -> pd.DataFrame:
     """Rows of `race.qualifying` as FastF1 works them out from lap times; without stewards' decisions."""
-    told = loaded.entries.set_index("DriverNumber").reindex(who.index)
-    times = {f"q{i}_s": _seconds(told[f"Q{i}"]) for i in (1, 2, 3)}
-    return who.assign(**times, position=told["Position"].where(times["q1_s"].notna()))
+    official = loaded.entries.set_index("DriverNumber").reindex(who.index)
+    times = {f"q{i}_s": _seconds(official[f"Q{i}"]) for i in (1, 2, 3)}
+    return who.assign(**times, position=official["Position"].where(times["q1_s"].notna()))
 
 
 def weather(loaded: Loaded) -> pd.DataFrame:

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import pandas as pd
 
@@ -28,6 +28,7 @@ from f1_pipelines.sources.classification import (
     classification_hash,
 )
 from f1_pipelines.sources.fastf1_source import jolpica, loading, rows, schedule, validation
+from f1_pipelines.sources.fastf1_source.jolpica import SheetOf
 from f1_pipelines.sources.fastf1_source.loading import Loaded, NotComplete
 from f1_pipelines.sources.fastf1_source.transport import Meter, meter_fastf1
 from f1_pipelines.sources.rate_limit import RateBudget
@@ -53,14 +54,14 @@ class FastF1Source:
     name = "fastf1"
 
     def __init__(self, cache_dir: Path | None, now: Callable[[], datetime], budget: RateBudget | None = None,
-                 calendar_path: Path | None = None, hurry_s: float | None = None):
+                 calendar_path: Path | None = None, timeout_s: float | None = None):
         """
         Args:
             cache_dir: FastF1's cache folder, made when needed; None leaves FastF1's configuration as it is.
             now: Gives the present instant, timezone-aware UTC.
             budget: The request budget that all processes share; by default in the cache folder.
             calendar_path: The refreshed calendar, if any; see `identity.weekends`.
-            hurry_s: Time to answer in, everything together [s]; what takes longer is `SourceUnavailable`.
+            timeout_s: Time to answer in, everything together [s]; what takes longer is `SourceUnavailable`.
 
         The sign-in to the timing feed is FastF1's own business (environment variables F1_USERNAME and F1_PASSWORD).
         """
@@ -68,8 +69,8 @@ class FastF1Source:
         self._now = now
         self._calendar_path = calendar_path
         ledger = (cache_dir or Path(tempfile.gettempdir())) / "f1-requests.sqlite"
-        self._meter = Meter(budget or RateBudget(ledger, max_wait_s=60.0 if hurry_s is None else min(1.0, hurry_s)),
-                            None if hurry_s is None else time.monotonic() + hurry_s)
+        self._meter = Meter(budget or RateBudget(ledger, max_wait_s=60.0 if timeout_s is None else min(1.0, timeout_s)),
+                            None if timeout_s is None else time.monotonic() + timeout_s)
 
     def calendar(self, seasons: Sequence[int]) -> pd.DataFrame:
         """Rows of `race.calendar`, new weekends too. May lack weekends that we know.
@@ -137,7 +138,8 @@ class FastF1Source:
                build: Callable[[Weekend, str, Event], Tables], tables: Sequence[Table]) -> Fetched:
         """The tables of every complete session, those without rows left out, and a refusal for each other session."""
         self._prepare()
-        fetched, kept, events = Fetched(), {table: [] for table in tables}, {}
+        fetched, events = Fetched(), {}
+        pieces: dict[Table, list[pd.DataFrame]] = {table: [] for table in tables}
         for weekend in weekends:
             for session in (name for name in sessions if name in weekend.session_names):
                 if (refusal := self._not_held(weekend, session)) is not None:
@@ -152,19 +154,19 @@ class FastF1Source:
                     fetched.refused.append(self._refusal(weekend, session, problem))
                     continue
                 for table, frame in built.items():
-                    kept[table].append(frame)
-        for table, frames in kept.items():
+                    pieces[table].append(frame)
+        for table, frames in pieces.items():
             if filled := [frame for frame in frames if len(frame)]:
                 fetched.tables[table.qualified] = table.conform(pd.concat(filled, ignore_index=True))
         return fetched
 
-    def _events(self, season: int, asked: Sequence[Weekend]) -> dict[str, Event]:
+    def _events(self, season: int, weekends: Sequence[Weekend]) -> dict[str, Event]:
         """FastF1's events of a season by our keys. One that an outage may have hidden is not taken for absent."""
-        everything = (*known_weekends(self._calendar_path), *asked)
+        everything = (*known_weekends(self._calendar_path), *weekends)
         known = {weekend.key: weekend for weekend in everything if weekend.season == season}
         self._meter.reset()
         events = schedule.events_by_weekend(loading.load_schedule(season), list(known.values()))
-        if any(weekend.key not in events for weekend in asked if weekend.season == season):
+        if any(weekend.key not in events for weekend in weekends if weekend.season == season):
             self._meter.raise_failures(f"schedule of {season}")
         return events
 
@@ -243,9 +245,10 @@ class FastF1Source:
             raise NotComplete(f"{lacks}{self._meter.hint()}", lacks.retry) from lacks
         return loaded
 
-    def _sheet(self, weekend: Weekend, session: str, event: Event) -> list[dict]:
+    def _sheet(self, weekend: Weekend, session: str, event: Event) -> list[dict[str, Any]]:
         race_day = schedule.session_starts(event)["race"].date()
-        return loading.ask(lambda: jolpica.sheet(weekend.season, int(event["RoundNumber"]), session, race_day),
+        return loading.ask(lambda: jolpica.sheet(weekend.season, int(event["RoundNumber"]), cast("SheetOf", session),
+                                                 race_day),
                            f"{session} sheet of {weekend.key}", self._meter, self._is_fresh(weekend, session))
 
     def _not_held(self, weekend: Weekend, session: str) -> Refusal | None:

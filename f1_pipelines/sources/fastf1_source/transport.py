@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
+from typing import Any
 from urllib.parse import urlsplit
 
 import requests
@@ -60,15 +61,16 @@ class MeteredAdapter(BaseAdapter):
         super().__init__()
         self.inner, self.meter = inner, meter
 
-    def send(self, request: requests.PreparedRequest, **kwargs: object) -> requests.Response:
-        host, path = urlsplit(request.url).hostname or "", urlsplit(request.url).path
+    def send(self, request: requests.PreparedRequest, *args: Any, **kwargs: Any) -> requests.Response:
+        url = urlsplit(str(request.url))
+        host, path = url.hostname or "", url.path
         try:
             if self.meter.answer_by is not None:
                 if (left_s := self.meter.answer_by - time.monotonic()) <= 0:
                     raise requests.ConnectTimeout("no time left")
                 kwargs["timeout"] = left_s
             self.meter.budget.acquire(host)
-            response = self.inner.send(request, **kwargs)
+            response = self.inner.send(request, *args, **kwargs)
         except SourceUnavailable as spent:
             raise self._limited(path, str(spent)) from spent
         except requests.RequestException as problem:
@@ -99,11 +101,11 @@ class MeteredAdapter(BaseAdapter):
 
 def retry_after_s(response: requests.Response) -> float:
     """How long the server asks to be left alone [s]: `Retry-After` in seconds or as a date."""
-    said = response.headers.get("Retry-After", "").strip()
-    if said.isdigit():
-        return float(said)
+    header = response.headers.get("Retry-After", "").strip()
+    if header.isdigit():
+        return float(header)
     try:
-        return max(0.0, parsedate_to_datetime(said).timestamp() - parsedate_to_datetime(
+        return max(0.0, parsedate_to_datetime(header).timestamp() - parsedate_to_datetime(
             response.headers["Date"]).timestamp())
     except (KeyError, TypeError, ValueError):
         return _DEFAULT_RETRY_AFTER_S

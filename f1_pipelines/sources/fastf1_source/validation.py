@@ -34,8 +34,9 @@ def check_timing(loaded: Loaded, session: str) -> None:
             "shows why")
     if loaded.type not in (None, _TYPES[kind]):
         raise NotComplete(f"the live timing calls it a {loaded.type} session, a {_TYPES[kind]} was wanted", retry=False)
-    if loaded.status[-1:] and loaded.status[-1] not in _OVER[kind]:
-        raise NotComplete(f"SessionStatus ends with {loaded.status[-1]} (wanted {' or '.join(sorted(_OVER[kind]))}): "
+    status = loaded.status or ()
+    if status and status[-1] not in _OVER[kind]:
+        raise NotComplete(f"SessionStatus ends with {status[-1]} (wanted {' or '.join(sorted(_OVER[kind]))}): "
                           "the session was not over when its data were taken")
     _check_everybody(loaded, kind)
     _check_coverage(loaded)
@@ -55,7 +56,7 @@ def missing_parts(loaded: Loaded) -> list[str]:
 
 def never_started(loaded: Loaded) -> Set[str]:
     """Car numbers without a single lap row in a race: FastF1 adds a row even for a car that stops in the first lap."""
-    return set(loaded.entries["DriverNumber"]) - set(loaded.laps["DriverNumber"])
+    return set(loaded.entries["DriverNumber"]) - set(loaded.timed_laps()["DriverNumber"])
 
 
 def _check_everybody(loaded: Loaded, kind: str) -> None:
@@ -74,7 +75,7 @@ def _check_everybody(loaded: Loaded, kind: str) -> None:
 
 def _check_coverage(loaded: Loaded) -> None:
     """No car lacks more than a tenth of its laps, by its own numbering and by the official sheet."""
-    laps = loaded.laps.groupby("DriverNumber")["LapNumber"].agg(["count", "max"])
+    laps = loaded.timed_laps().groupby("DriverNumber")["LapNumber"].agg(["count", "max"])
     sheet = loaded.entries.drop_duplicates("DriverNumber").set_index("DriverNumber")["Laps"].reindex(laps.index)
     driven = pd.concat([laps["max"], sheet], axis=1).max(axis=1)
     holed = laps[laps["count"] < _LEAST_SHARE_OF_LAPS * driven]

@@ -11,7 +11,7 @@ from f1_pipelines.identity.line_ups import Entry
 Columns = Mapping[str, object]  # arrays of one length, scalars for all rows
 
 
-def car_columns(entries: Sequence[Entry]) -> dict[str, object]:
+def car_columns(entries: Sequence[Entry]) -> dict[str, np.ndarray]:
     """Who is in each row, one row per car."""
     return {"driver": objects(entry.driver for entry in entries),
             "constructor": objects(entry.constructor for entry in entries),

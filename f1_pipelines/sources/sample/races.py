@@ -176,13 +176,13 @@ def _kept(race: Race, states: list[RaceState], stops: list[np.ndarray], starts: 
     by_lap = {name: np.stack([getattr(s, name) for s in before]) for name in ("compound", "age_laps")}
     stint = np.stack([s.stops for s in before]) + 1
     position = np.stack([s.position for s in after])
-    kept = []
+    driven = []
     for n, (start, own) in enumerate(zip(starts, cars, strict=True)):
         laps = slice(0, start.laps)
-        kept.append(Driven(
+        driven.append(Driven(
             start=start, cars=own, line_s=line[:start.laps + 1, n], position=position[laps, n],
             compound=by_lap["compound"][laps, n], age_laps=by_lap["age_laps"][laps, n], stint=stint[laps, n],
             lane_s=lane[laps, n], status=status[laps, n], status_left=left[laps, n], rain=race.setup.rain[n, laps],
             laps_done=result.laps[n], place=result.position[n], finished=result.status[n] != 1,
             classified=result.classified[n], out=states[-1].out[n]))
-    return kept
+    return driven

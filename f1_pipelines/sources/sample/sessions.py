@@ -82,7 +82,8 @@ def qualifying(weekend: Weekend, session: str, entries: tuple[Entry, ...], field
     wet = is_wet(weekend, session)
     mistakes, outs = uniform(f"{key}/laps", drivers, 3), uniform(f"{key}/outs", drivers, 3)
     perfect = true_parameters(weekend).base_lap_s * QUALIFYING_RATIO * (WET_RATIO if wet else 1.0)
-    taking, times, order = np.ones(len(entries), dtype=bool), [], np.arange(len(entries))
+    taking, order = np.ones(len(entries), dtype=bool), np.arange(len(entries))
+    times: list[np.ndarray] = []
     for n, size in enumerate(segment_sizes(field_size)):
         if n:  # the fastest of the segment before go on, however many set a time
             through = order[:size]
@@ -98,7 +99,7 @@ def qualifying(weekend: Weekend, session: str, entries: tuple[Entry, ...], field
         order = np.concatenate([head[rank[head].argsort(kind="stable")], order[len(head):]])
     place = np.empty(len(entries))
     place[order] = np.arange(1, len(entries) + 1)
-    return QualifyingSheet(tuple(times), np.where(np.isfinite(times[0]), place, np.nan), order)
+    return QualifyingSheet((times[0], times[1], times[2]), np.where(np.isfinite(times[0]), place, np.nan), order)
 
 
 def sprint_qualifying_of(weekend: Weekend) -> str:

@@ -50,7 +50,7 @@ class SampleSource:
             now: Gives the present instant, timezone-aware; the rows' `fetched_at`.
         """
         self._now = now
-        self._kept: dict[str, SampleWeekend] = {}
+        self._weekends: dict[str, SampleWeekend] = {}
 
     def calendar(self, seasons: Sequence[int]) -> pd.DataFrame:
         """Rows of `race.calendar` of the embedded weekends, with the distance of races that were run. Other seasons
@@ -140,7 +140,7 @@ class SampleSource:
 
     def _weekend(self, weekend: Weekend) -> SampleWeekend:
         # The embedded row, whatever a refreshed calendar says: rows must not change with somebody's files.
-        return self._kept.setdefault(weekend.key, SampleWeekend(embedded_weekends()[weekend.key]))
+        return self._weekends.setdefault(weekend.key, SampleWeekend(embedded_weekends()[weekend.key]))
 
     def _not_held(self, weekend: Weekend, session: str) -> Refusal | None:
         known = embedded_weekends().get(weekend.key)

@@ -73,9 +73,9 @@ def car_levels(season: int) -> dict[str, float]:
     if season > FIRST_SEASON:
         before = car_levels(season - 1)
         unit = CAR_SD_2026_PCT if season - 1 >= NEW_RULES else CAR_SD_PCT
-        kept = CARRIED_OVER_2026 if season == NEW_RULES else CARRIED_OVER
-        fresh = {line: kept * before[line] / unit + math.sqrt(1.0 - kept * kept) * fresh[line] if line in before
-                 else NEWCOMER for line in names}
+        carried_over = CARRIED_OVER_2026 if season == NEW_RULES else CARRIED_OVER
+        fresh = {line: carried_over * before[line] / unit + math.sqrt(1.0 - carried_over * carried_over) * fresh[line]
+                 if line in before else NEWCOMER for line in names}
     fresh = {line: min(max(level, -LEAD_MOST), LEAD_MOST) for line, level in fresh.items()}
     mean = math.fsum(fresh.values()) / len(names)
     sd = math.sqrt(math.fsum((level - mean) ** 2 for level in fresh.values()) / len(names))

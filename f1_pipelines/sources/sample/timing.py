@@ -66,36 +66,37 @@ def session_weather_columns(weekend: Weekend, session: str) -> dict[str, object]
 def message_columns(driven: Driven) -> dict[str, object]:
     """Columns of `race.race_control`: the start, closed tracks, cars that stopped, rain, the flag."""
     start, leader_s = driven.start, driven.line_s.min(axis=1)
-    told: list[tuple[float, int, str, str | None, int | None, str]] = [(0.0, 1, "Flag", "GREEN", None, "RACE STARTED")]
+    messages: list[tuple[float, int, str, str | None, int | None, str]] = [(0.0, 1, "Flag", "GREEN", None,
+                                                                            "RACE STARTED")]
     laps = len(driven.status)
     for lap, status in enumerate(driven.status.tolist(), start=1):
         before = driven.status[lap - 2] if lap > 1 else GREEN
         after = driven.status[lap] if lap < laps else GREEN
         if status != GREEN and status != before:
-            told.append((leader_s[lap - 1] + 1.0, lap, *_message(_BEGINS[status])))
+            messages.append((leader_s[lap - 1] + 1.0, lap, *_message(_BEGINS[status])))
         if status != GREEN and status != after:
-            told.append((leader_s[lap] - 5.0, lap, *_message(_ENDS[status])))
+            messages.append((leader_s[lap] - 5.0, lap, *_message(_ENDS[status])))
         if driven.rain[lap - 1] > 0 and (lap == 1 or driven.rain[lap - 2] == 0):
-            told.append((leader_s[lap - 1] + 2.0, lap, "Other", None, None, "RAIN REPORTED ON TRACK"))
+            messages.append((leader_s[lap - 1] + 2.0, lap, "Other", None, None, "RAIN REPORTED ON TRACK"))
     names = {driver.driver: driver.abbreviation for driver in drivers()}
     for n in np.flatnonzero(driven.out > 0):
         entry, lap = start.entries[driven.cars[n]], int(driven.laps_done[n]) + 1
-        told.append((leader_s[lap - 1] + 40.0, lap, "CarEvent", None, entry.car_number,
-                     f"CAR {entry.car_number} ({names[entry.driver]}) STOPPED ON TRACK"))
-    told.append((leader_s[-1], laps, "Flag", "CHEQUERED", None, "CHEQUERED FLAG"))
-    told.sort(key=lambda message: (message[0], message[1], message[5]))
-    at, lap, category, flag, car, text = zip(*told, strict=True)
+        messages.append((leader_s[lap - 1] + 40.0, lap, "CarEvent", None, entry.car_number,
+                         f"CAR {entry.car_number} ({names[entry.driver]}) STOPPED ON TRACK"))
+    messages.append((leader_s[-1], laps, "Flag", "CHEQUERED", None, "CHEQUERED FLAG"))
+    messages.sort(key=lambda message: (message[0], message[1], message[5]))
+    at, laps_of, category, flag, car, text = zip(*messages, strict=True)
     lights_out = start.weekend.sessions[start.session]
     return {
-        "weekend": start.weekend.key, "session": start.session, "message_number": np.arange(1, len(told) + 1),
-        "sent_at": objects(lights_out + timedelta(seconds=round(float(s))) for s in at), "lap": np.array(lap),
+        "weekend": start.weekend.key, "session": start.session, "message_number": np.arange(1, len(messages) + 1),
+        "sent_at": objects(lights_out + timedelta(seconds=round(float(s))) for s in at), "lap": np.array(laps_of),
         "category": objects(category), "flag": objects(flag),
         "scope": objects("Track" if name else None for name in flag), "car_number": objects(car),
         "message": objects(text)}
 
 
-def _message(told: tuple[str, str | None, str]) -> tuple[str, str | None, None, str]:
-    category, flag, text = told
+def _message(parts: tuple[str, str | None, str]) -> tuple[str, str | None, None, str]:
+    category, flag, text = parts
     return category, flag, None, text
 
 

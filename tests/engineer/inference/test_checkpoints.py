@@ -9,7 +9,8 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from f1_pipelines.engineer.inference.checkpoints import CheckpointError, load_engineer, read_checkpoint, save_engineer
+from f1_pipelines.checkpoints.store import CheckpointError
+from f1_pipelines.engineer.inference.checkpoints import load_engineer, read_checkpoint, save_engineer
 from f1_pipelines.engineer.profiles import PROFILES, Lora, profile_of
 from f1_pipelines.engineer.prompting.rendering import Rendering
 from f1_pipelines.engineer.training import initial_weights

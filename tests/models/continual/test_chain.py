@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 import pandas as pd
 import pytest
 
-from f1_pipelines.models.checkpoints import CheckpointError, load_checkpoint, save_checkpoint
+from f1_pipelines.checkpoints.store import CheckpointError
+from f1_pipelines.models.checkpoints import load_checkpoint, save_checkpoint
 from f1_pipelines.models.continual.chain import bring_up_to_date
 from f1_pipelines.models.continual.settings import UpdateConfig
 from f1_pipelines.tables.learning import UPDATES

@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 import torch
 
-from f1_pipelines.models.checkpoints import CheckpointError, load_checkpoint, save_checkpoint
+from f1_pipelines.checkpoints.store import CheckpointError
+from f1_pipelines.models.checkpoints import load_checkpoint, save_checkpoint
 from f1_pipelines.models.continual.ewc import ewc_penalty
 from f1_pipelines.models.continual.fisher import check_fisher, fisher_information, load_fisher
 from f1_pipelines.models.training import objective

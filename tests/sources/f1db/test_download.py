@@ -84,8 +84,8 @@ def test_a_server_that_failed_is_not_asked_at_every_opening(page, f1db_folder, t
     zipped(f1db_folder, tmp_path / "f1db-csv.zip")
     age(tmp_path)
     answers += [(503, b"")] * 2
-    for hurry_s in (None, 60.0, None):
-        latest_release(url, tmp_path, hurry_s)
+    for timeout_s in (None, 60.0, None):
+        latest_release(url, tmp_path, timeout_s)
     assert len(answers) == 1
     assert len(caplog.messages) == 3
     assert all("HTTPError" in line and "going on with the copy of" in line for line in caplog.messages)
@@ -97,9 +97,9 @@ def test_a_server_that_failed_is_not_asked_at_every_opening(page, f1db_folder, t
 def test_without_a_copy_a_run_asks_again_at_once_and_a_sensor_does_not(page, tmp_path):
     answers, url = page
     answers += [(503, b"")] * 3
-    for hurry_s, left in ((60.0, 2), (60.0, 2), (None, 1), (None, 0)):
+    for timeout_s, left in ((60.0, 2), (60.0, 2), (None, 1), (None, 0)):
         with pytest.raises(SourceUnavailable, match=r"could not be downloaded .* \(HTTPError\)"):
-            latest_release(url, tmp_path, hurry_s)
+            latest_release(url, tmp_path, timeout_s)
         assert len(answers) == left
 
 
@@ -116,7 +116,7 @@ def test_who_is_in_a_hurry_gets_the_kept_copy_and_the_download_goes_on_behind(
     old, new = F1dbRelease(copy).version, F1dbRelease(f1db_folder).version
 
     def version() -> str:
-        source = open_source("f1db", lambda: NOW, f1db_url=url, f1db_folder=kept, fastf1_cache=tmp_path, hurry_s=0.2)
+        source = open_source("f1db", lambda: NOW, f1db_url=url, f1db_folder=kept, fastf1_cache=tmp_path, timeout_s=0.2)
         return source.results([weekend("2026-monaco")]).tables["race.results"]["source_version"].iloc[0]
 
     with answers.held:
@@ -134,7 +134,7 @@ def test_who_is_in_a_hurry_without_a_copy_is_told_that_it_is_under_way(page, f1d
     with answers.held:
         for told in ("is still being downloaded", "is being downloaded from .* since"):
             with pytest.raises(SourceUnavailable, match=told):
-                latest_release(url, tmp_path / "kept", hurry_s=0.2)
+                latest_release(url, tmp_path / "kept", timeout_s=0.2)
 
 
 def test_a_download_that_goes_on_for_ever_is_given_up(page, tmp_path, monkeypatch):

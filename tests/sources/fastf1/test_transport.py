@@ -217,7 +217,7 @@ def test_who_is_in_a_hurry_does_not_wait_for_a_server_that_says_nothing(fastf1_a
 
     with socket.create_server(("127.0.0.1", 0)) as silent:
         fastf1_at(f"http://127.0.0.1:{silent.getsockname()[1]}")
-        source = FastF1Source(tmp_path / "cache", lambda: datetime(2023, 3, 5, 20, tzinfo=UTC), hurry_s=0.5)
+        source = FastF1Source(tmp_path / "cache", lambda: datetime(2023, 3, 5, 20, tzinfo=UTC), timeout_s=0.5)
         with pytest.raises(SourceUnavailable):
             source.news(weekend("2023-bahrain"), "post_race")
 
