@@ -185,9 +185,9 @@ def read_digest(folder) -> str:
 
 
 def digest(file) -> str:
-    from f1_pipelines.engineer.inference.checkpoints import _digest_of
+    from f1_pipelines.checkpoints.store import sha256_of
 
-    return _digest_of(file.parent, "*.safetensors")
+    return sha256_of([file])
 
 
 def test_practice_that_failed_a_blocking_check_is_not_served(materialized, engineers, rows, resources):
