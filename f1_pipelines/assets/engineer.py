@@ -1,4 +1,4 @@
-"""The race engineer: what it learns from, imitation, practice."""
+"""The race engineer: demonstrations, SFT, GRPO."""
 import json
 import os
 from typing import TYPE_CHECKING, Any
@@ -49,7 +49,7 @@ def sft_dataset(context: dg.AssetExecutionContext, config: DatasetConfig,
     """What the expert calls, lap by lap. One row per turn.
 
     Races are drawn from the training seeds of five families on the fitted circuits, in fields as close as those of the
-    stored weekends. The values of all calls that he weighed stand beside his own.
+    stored weekends. The values of all commands that the expert weighed stand beside its own.
     """
     from f1_pipelines.engineer.data.demonstrations import (
         expert_demonstrations,
@@ -98,10 +98,8 @@ def sft_engineer(context: dg.AssetExecutionContext, config: SftConfig, warehouse
                  compute: Compute, clock: Clock, tracking: Tracking) -> dg.MaterializeResult[None]:
     """A language model that imitates the expert, and the same model untrained. One row per checkpoint.
 
-    trl's SFT trainer, loss on the command alone: first on the expert's races, then on races that the pupil drives and
-    the expert relabels (their turns join `strategy.sft_turns`, collected by the student). A run that was
-    killed goes on from its
-    last checkpoint.
+    TRL's SFT trainer, loss on the command alone: first on the expert's races, then on races that the student drives
+    and the expert relabels (their turns join `strategy.sft_turns`). A killed run resumes from its latest checkpoint.
     """
     from f1_pipelines.engineer.data.dagger import read_demonstrations
     from f1_pipelines.engineer.data.demonstrations import turn_rows
@@ -137,10 +135,10 @@ class GrpoConfig(dg.Config):
           metadata=described(tables.ENGINEERS))
 def grpo_engineer(context: dg.AssetExecutionContext, config: GrpoConfig, warehouse: Warehouse, engineers: Engineers,
                   compute: Compute, clock: Clock, tracking: Tracking) -> dg.MaterializeResult[None]:
-    """The imitator after practice in the simulator. One row per checkpoint.
+    """The SFT engineer after GRPO in the simulator. One row per checkpoint.
 
     trl's GRPO trainer; a call is worth the score of the race if the policy itself goes on from it. The step that is
-    kept is the best on validation races. Whether it is better than the imitator, `strategy_evaluation` says on others.
+    kept is the best on validation races. Whether it beats the SFT engineer on other races is in `strategy_evaluation`.
     """
     from f1_pipelines.engineer.training.job import Job
 
@@ -177,7 +175,7 @@ def newest_engineer(connection: "duckdb.DuckDBPyConnection", stage: str, profile
 
 
 def lineage(connection: "duckdb.DuckDBPyConnection", profile: str) -> pd.DataFrame:
-    """Rows of the newest SFT engineer, of what it began as and, if there is one, of its newest pupil in practice.
+    """Rows of the newest SFT engineer, of its untrained start and, if there is one, of its newest GRPO engineer.
 
     Raises:
         dg.Failure: There is no SFT engineer.

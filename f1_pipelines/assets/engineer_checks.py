@@ -1,4 +1,4 @@
-"""What must hold of the race engineer: its turns, its training, its examination."""
+"""Checks of the race engineer: its turns, its training, its evaluation."""
 import dagster as dg
 
 from f1_pipelines.assets.checks import keys_are_unique, no_rows_check
@@ -14,7 +14,7 @@ LEAST_TURNS = 4_900
 
 @dg.asset_check(asset=sft_engineer, blocking=True)
 def prompts_are_token_identical(warehouse: Warehouse, engineers: Engineers) -> dg.AssetCheckResult:
-    """SFT, practice, examination and service read the same tokens: 50 turns in the published tokenizer."""
+    """SFT, GRPO, evaluation and serving read the same tokens: 50 turns in the published tokenizer."""
     from f1_pipelines.engineer.inference.checkpoints import load_engineer
     from f1_pipelines.engineer.training.sft import Example
     from f1_pipelines.engineer.training.tokenization_parity import parity_errors
@@ -38,7 +38,7 @@ engineer_checks = [
     no_rows_check(
         sft_dataset, "turns_are_for_learning", "A turn of a held-out seed in the training data would flatter every "
         "score; an empty prompt or command teaches nothing.",
-        # The pupil's turns are of an earlier sft_engineer, which replaces them: they must not keep it from running.
+        # The student's turns belong to an earlier sft_engineer, which replaces them: they must not stop it.
         "SELECT turn, split, prompt, completion FROM strategy.sft_turns WHERE collected_by = 'expert' AND "
         "(split NOT IN ('train', 'validation') OR prompt = '' OR completion = '')"),
     no_rows_check(

@@ -1,4 +1,4 @@
-"""Which race engineers are served: decided after they were examined and all blocking checks passed."""
+"""Which race engineers are served: decided after they were evaluated and all blocking checks passed."""
 import dagster as dg
 import pandas as pd
 
@@ -19,7 +19,7 @@ def promoted_engineers(context: dg.AssetExecutionContext, warehouse: Warehouse,
                        engineers: Engineers) -> dg.MaterializeResult[None]:
     """Who is served as the engineer of its stage, and why. One row per checkpoint.
 
-    Judged are the newest imitator, what it began as, and its newest pupil in practice, by the races that each has
+    Judged are the newest SFT engineer, its untrained start and its newest GRPO engineer, by the races that each has
     driven with its own weights (`engineer.acceptance`). One that is refused changes nothing for those that were
     promoted before; if it was promoted itself and its own weights fail, it is served no more.
     """

@@ -1,4 +1,4 @@
-"""How good engineers are: the examination on held-out races, the leaderboard, and what went wrong."""
+"""How good engineers are: evaluation on held-out races, leaderboard, post-mortems."""
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -70,13 +70,14 @@ def scripted_races(context: dg.AssetExecutionContext, config: ScriptedEvalConfig
 
 
 class EngineerEvalConfig(dg.Config):
-    """How engineers are examined."""
+    """How engineers are evaluated."""
 
     seeds: int = Field(30, ge=1, description="Held-out races of each family for engineers, the first of "
                                           "scripted_races.")
     unseen_circuits: int = Field(20, ge=0, description="Races of each trained family on circuits never trained on.")
     renamed: bool = Field(True, description="Play the races again with other names and car numbers.")
-    hint_races: int = Field(24, ge=0, description="Training races of each family that the imitator plays, whose post-"
+    hint_races: int = Field(24, ge=0,
+                            description="Training races of each family that the SFT engineer drives, whose post-"
                             "mortems become hints in the briefing of one more round of races; 0 for none.")
     workers: int = Field(0, ge=0, description="Processes; 0 takes one a core.")
 
@@ -87,7 +88,7 @@ def strategy_evaluation(context: dg.AssetExecutionContext, config: EngineerEvalC
                         engineers: Engineers, compute: Compute, clock: Clock) -> dg.MaterializeResult[None]:
     """Every policy on the same held-out races. One row per (policy, variant, family).
 
-    Engineers generate in lockstep, greedy, no fallback: each output is kept as it came in `strategy.decisions`. Means
+    Engineers generate in batches, greedily, without a fallback: `strategy.decisions` has each raw output. Means
     with 95 % intervals, paired differences, the share of the gap to the expert that is closed, regret to the oracle.
     """
     from f1_pipelines.engineer.evaluation.episodes import engineer_results
@@ -163,7 +164,7 @@ def _workers(config: EngineerEvalConfig, device: str, profile: "Profile") -> int
 
 
 def _candidates(config: EngineerEvalConfig, stored: pd.DataFrame, engineers: Engineers) -> list["Candidate"]:
-    """Every stored engineer, and the one that practised, or else the imitator, in all variants."""
+    """Every stored engineer; the GRPO engineer, else the SFT engineer, in all variants."""
     from f1_pipelines.engineer.evaluation.episodes import Candidate
 
     best = "grpo" if (stored["stage"] == "grpo").any() else "sft"
@@ -176,7 +177,7 @@ def _hints(context: dg.AssetExecutionContext, config: EngineerEvalConfig, keys: 
            sampler: "ScenarioSampler",
            candidates: Sequence["Candidate"], race: Callable[..., Iterator[list["EpisodeResult"]]],
            warehouse: Warehouse, clock: Clock) -> dict["RaceKey", str]:
-    """A line of memory for each race, from post-mortems of training races of its family that the imitator played."""
+    """A memory hint for each race, from post-mortems of the SFT engineer's training races of that family."""
     from f1_pipelines.engineer.evaluation.memory_hints import MemoryHints
     from f1_pipelines.engineer.seed_ranges import hint_races
 
@@ -202,7 +203,7 @@ def _rows(results: Sequence["EpisodeResult"], sampler: "ScenarioSampler", clock:
 
 
 def _write_cards(stored: pd.DataFrame, board: pd.DataFrame, episodes: pd.DataFrame, engineers: Engineers) -> None:
-    """A model card beside each checkpoint that was examined."""
+    """A model card beside each evaluated checkpoint."""
     from f1_pipelines.engineer.model_card import model_card
 
     for row in stored.to_dict("records"):

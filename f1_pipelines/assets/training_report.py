@@ -1,4 +1,4 @@
-"""Pictures of what was learnt: how engineers trained, what they score, one race told twice."""
+"""Plots of the training: metrics of engineers, their scores, one race before and after training."""
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,7 +25,7 @@ _STAGES = ("untrained", "sft", "grpo", "expert")
 @dg.asset(**ENGINEER_GROUP, kinds={"python", "matplotlib"}, deps=[strategy_evaluation],
           metadata=described(tables.DECISIONS))
 def race_story(warehouse: Warehouse, engineers: Engineers) -> dg.MaterializeResult[None]:
-    """One held-out race told twice: before training and after. One row per call, drawn.
+    """One held-out race before and after training. One row per command, drawn.
 
     The race is the one at the median of what training gained: neither the best nor the worst.
     """
@@ -56,7 +56,7 @@ def race_story(warehouse: Warehouse, engineers: Engineers) -> dg.MaterializeResu
 def training_evidence(warehouse: Warehouse, engineers: Engineers) -> dg.MaterializeResult[None]:
     """Training curves, scores by family, the way from nothing to the expert, the expert everywhere. One row per step.
 
-    Drawn from what the newest imitator and all that practised from it logged, and from the leaderboard.
+    Drawn from the logs of the newest SFT engineer and of the GRPO engineers that started from it, and the leaderboard.
     """
     from f1_pipelines.plots.engineer_races import circuit_grid
     from f1_pipelines.plots.engineers import journey_figure, scores_figure, training_figure
@@ -79,7 +79,7 @@ def training_evidence(warehouse: Warehouse, engineers: Engineers) -> dg.Material
 
 
 def _journey(board: pd.DataFrame, curve: pd.DataFrame) -> pd.DataFrame:
-    """Stages on held-out races, and between them the pupil before each round, in the races that he then drove."""
+    """Stages on held-out races, and between them the student before each round, in that round's races."""
     whole = board[board["family"] == "all"].set_index("policy")
     stages = [stage for stage in _STAGES if stage in whole.index]
     held_out = whole.loc[stages, ["mean", "low", "high"]].reset_index().assign(label=lambda rows: rows["policy"])
@@ -95,7 +95,7 @@ def _journey(board: pd.DataFrame, curve: pd.DataFrame) -> pd.DataFrame:
 
 def _played(connection: duckdb.DuckDBPyConnection, sampler: "ScenarioSampler", policy: str,
             key: tuple[str, int]) -> "Played":
-    """A race of the examination, driven again by the calls that were stored."""
+    """A race of the evaluation, driven again with the stored commands."""
     from f1_pipelines.engineer.evaluation.episodes import replay_calls
 
     calls = connection.execute("SELECT raw_output FROM strategy.decisions WHERE policy = ? AND variant = 'plain' AND "

@@ -1,4 +1,4 @@
-"""Races of engineers as pictures: one race told twice, side by side, and an expert's race on every circuit."""
+"""Plots of engineers' races: one race before and after training, and the expert's race on every circuit."""
 from __future__ import annotations
 
 from collections.abc import Sequence

@@ -146,7 +146,7 @@ def journey_figure(stages: pd.DataFrame) -> Figure:
     axes.set_title("From nothing to the expert: held-out races, 95 % intervals", fontsize=TITLE_PT, color=INK,
                    loc="left")
     if stages["label"].str.endswith("*").any():
-        axes.annotate("* before the expert commented them, training races that the pupil drove", (1, 0.02),
+        axes.annotate("* training races of that DAgger round, before the expert relabelled them", (1, 0.02),
                       xycoords="axes fraction", ha="right", fontsize=SMALL_PT, color=FAINT)
     return figure
 

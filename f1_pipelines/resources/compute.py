@@ -20,7 +20,7 @@ class Compute(dg.ConfigurableResource[None]):
                         description="cpu, cuda, cuda:1, or auto: CUDA where there is one, else the CPU.")
     precision: str = Field(default="auto", pattern=r"^(auto|float32|bfloat16)$",
                            description="In which language models compute while they train, weights staying float32; "
-                                       "and in which they are examined. auto is bfloat16 on CUDA where the profile "
+                                       "and while they are evaluated. auto is bfloat16 on CUDA where the profile "
                                        "asks for it.")
     launcher: str = Field(default="in_process", pattern=rf"^({LAUNCHERS})$",
                           description="How language models train: in this process, in one of their own (Dagster "

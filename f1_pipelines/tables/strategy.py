@@ -7,7 +7,8 @@ from f1_pipelines.sim.scoring.dimensions import DIMENSIONS
 from f1_pipelines.tables.schema import Column, Table
 
 STAGES = ("untrained", "sft", "grpo")
-POLICIES = (*SCRIPTED_POLICIES, *STAGES)
+_REFERENCES = ("expert", "oracle")  # the last of the scripted policies
+POLICIES = (*(name for name in SCRIPTED_POLICIES if name not in _REFERENCES), *STAGES, *_REFERENCES)
 VARIANTS = ("plain", "renamed", "hints", "training")
 
 _FAMILY = Column("family", "VARCHAR", "Scenario family", required=True)
@@ -35,11 +36,12 @@ SFT_TURNS = Table(
                required=True, allowed=("expert", "student")), _FAMILY, _SEED, _SPLIT, _CIRCUIT, _LAP,
         Column("prompt", "VARCHAR", "Text of the observation", required=True),
         Column("completion", "VARCHAR", "The expert's command", required=True),
-        Column("expert_value", "DOUBLE", "What he thought of it against the best call weighed: 0 is the best, - is "
-               "worse; asking and telling is worth what staying out is [s]", maximum=0.001),
+        Column("expert_value", "DOUBLE",
+               "Its value relative to the best command that the expert weighed [s]: 0 is the best, negative "
+               "is worse; questions and messages have the value of STAY_OUT", maximum=0.001),
         Column("values_s", "VARCHAR", "The same of every call weighed, as JSON [s]", required=True),
         Column("near_tie", "BOOLEAN", "Another call was weighed within 0.3 s of the best", required=True),
-        Column("reason", "VARCHAR", "Why, in his sentence", required=True), *_VERSIONS,
+        Column("reason", "VARCHAR", "The expert's reason, one sentence", required=True), *_VERSIONS,
     ), slice_by=("split", "collected_by"))
 
 TRAINING_CURVE = Table(

@@ -97,5 +97,5 @@ def _what_was_due(race: Rollout, regret: Regret, loss: Loss) -> str:
     if text.startswith(("Safety car", "VSC")):
         return f"The observation of lap {lap} said {race.observations[lap - 1].status.upper()}."
     if text.startswith("Car"):
-        return f"The briefing said to beat #{race.scenario.rival}, and his gap stood in the observation."
+        return f"The briefing said to beat #{race.scenario.rival}, and its gap stood in the observation."
     return "The pit wall knew its own plan."

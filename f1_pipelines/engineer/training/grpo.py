@@ -87,11 +87,9 @@ def train_grpo(model: PreTrainedModel, rendering: Rendering, sampler: ScenarioSa
         history.add(0, {"kl_to_sft": probes.kl(model)})
 
     def measure(step: int) -> dict[str, float]:
-        metrics = {"kl_to_sft": probes.kl(model)}
-        if evaluate is not None:
-            metrics["selection_score"] = evaluate(step, Engineer(model, rendering, profile.max_new_tokens,
-                                                                 profile.generation_batch))
-        return metrics
+        score = {} if evaluate is None else {"selection_score": evaluate(step, Engineer(
+            model, rendering, profile.max_new_tokens, profile.generation_batch))}
+        return {"kl_to_sft": probes.kl(model), **score}
 
     step_metrics = StepMetrics(rollouts, measure if accelerator.is_main_process else None, reporter)
     with warnings.catch_warnings():
@@ -151,8 +149,11 @@ class StepMetrics(TrainerCallback):
                     self.reporter.warn(f"step {state.global_step}: {name} {logs[name]:.3g}, {where} {limit}")
 
 
-def advantage(completions: Sequence[Any], advantage: Sequence[float], **_: Any) -> list[float | None]:
-    """TRL's reward function: the advantages that `RolloutSampler` computed, since TRL knows only one group a step."""
+def _advantage(completions: Sequence[Any], advantage: Sequence[float], **_: Any) -> list[float | None]:
+    """TRL's reward function: the advantages that `RolloutSampler` computed, since TRL knows only one group a step.
+
+    TRL logs its mean and deviation under this function's name (`rewards/_advantage/mean`), and they are stored.
+    """
     return list(advantage)
 
 
@@ -163,7 +164,7 @@ def _trainer(model: PreTrainedModel, rendering: Rendering, config: GRPOConfig, r
     from trl import GRPOTrainer  # type: ignore[attr-defined]  # trl exports its trainers lazily
 
     steps = Dataset.from_list([{"prompt": f"step {k}"} for k in range(config.max_steps)])
-    trainer = GRPOTrainer(model=model, reward_funcs=[advantage], args=config, processing_class=rendering.tokenizer,
+    trainer = GRPOTrainer(model=model, reward_funcs=[_advantage], args=config, processing_class=rendering.tokenizer,
                           train_dataset=steps, rollout_func=rollouts, callbacks=callbacks)
     trainer.remove_callback(PrinterCallback)
     return trainer
