@@ -63,7 +63,7 @@ class Settings(BaseSettings):
 
     @cached_property
     def tracking_uri(self) -> str | None:
-        """Where runs are tracked: `mlflow.db` beside the warehouse unless told otherwise. None: nowhere."""
+        """Where runs are tracked: `mlflow.db` beside the warehouse by default; None turns tracking off."""
         uri = self.mlflow_tracking_uri or f"sqlite:///{self.f1_warehouse.with_name('mlflow.db')}"
         return None if uri == "off" else uri
 

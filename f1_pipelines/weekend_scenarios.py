@@ -1,4 +1,4 @@
-"""A real weekend as the simulator is told of it: `read_weekend(connection, "2026-monaco")`, of the published warehouse.
+"""A real weekend as a scenario of the simulator: `read_weekend(connection, "2026-monaco")`, of the published warehouse.
 
 Grid and distance are the weekend's own. Pace is the qualifying gap to the median car times .75, the best single guess
 of race pace (docs/physics.md#replay), else the practice gap, else the grid. Circuits have their fitted parameters where

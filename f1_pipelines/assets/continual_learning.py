@@ -79,7 +79,7 @@ def ewc_ranker(context: dg.AssetExecutionContext, config: LearnConfig, warehouse
             load_checkpoint(folder), rows, until, settings, stored, folder=checkpoints.folder, created_at=clock.now(),
             log=context.log.info) for model, folder in folders.items()}
         made = [link for chain in chains.values() for link in chain.made]
-        trained = [_kept(context, tracked, link) for link in made]
+        trained = [_store_links(context, tracked, link) for link in made]
         with warehouse.write(f"ewc_ranker {weekends[-1].key}") as connection:
             replace_slices(connection, UPDATES, pd.DataFrame([link.update for link in made],
                                                              columns=UPDATES.column_names))
@@ -91,13 +91,13 @@ def ewc_ranker(context: dg.AssetExecutionContext, config: LearnConfig, warehouse
             season = stored_updates(connection)
     return dg.MaterializeResult(metadata={
         "links_made": len(made), "settings": asdict(settings),
-        **_told(season, chains[config.models[0]].ids, config.models[0]),
-        **{f"{model} forgot": _forgot(season, chain.ids) for model, chain in chains.items()},
+        **_learning_metadata(season, chains[config.models[0]].ids, config.models[0]),
+        **{f"{model} forgot": _forgotten(season, chain.ids) for model, chain in chains.items()},
         **_curves(made), "mlflow": linked(tracked), **not_learnt_from(marked),
     })
 
 
-def _kept(context: dg.AssetExecutionContext, run: "TrackedRun", link: "Link") -> TrainedCheckpoint:
+def _store_links(context: dg.AssetExecutionContext, run: "TrackedRun", link: "Link") -> TrainedCheckpoint:
     """A link in a run of its own, and what the warehouse keeps of it."""
     checkpoint, update = link.checkpoint, link.update
     tags = {name: update[name] for name in ("checkpoint", "parent", "weekend", "data_version")}
@@ -118,7 +118,7 @@ def stored_updates(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
         "ORDER BY race_start, u.created_at, kind").df())
 
 
-def _told(updates: pd.DataFrame, ids: list[str], model: str) -> dict[str, Any]:
+def _learning_metadata(updates: pd.DataFrame, ids: list[str], model: str) -> dict[str, Any]:
     """What the UI shows of a chain: its newest link in numbers, the season as a plot, its links as a table."""
     chain = updates[updates["checkpoint"].isin(ids)]
     learnt = chain[chain["kind"] == "ewc"]
@@ -143,7 +143,7 @@ def _told(updates: pd.DataFrame, ids: list[str], model: str) -> dict[str, Any]:
     }
 
 
-def _forgot(updates: pd.DataFrame, ids: list[str]) -> float:
+def _forgotten(updates: pd.DataFrame, ids: list[str]) -> float:
     """Spearman that a chain has lost on the last pretraining season, of the reference too; 0 before its first link."""
     chain = updates[updates["checkpoint"].isin(ids)]
     return float(chain["old_season_before"].iloc[0] - chain["old_season_after"].iloc[-1]) if len(chain) else 0.0

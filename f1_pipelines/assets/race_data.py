@@ -25,7 +25,7 @@ _COMMON: dict[str, Any] = {
 
 T = TypeVar("T")
 UNATTENDED_JOBS = ("pre_race", "post_race", "next_prediction")
-# Timing that may never come (F1's feed wants an account): an unattended run does without, where a person is told.
+# Timing that may never come (F1's feed wants an account): an unattended run goes on without it, a run by hand fails.
 _MAY_LACK = ("practice", "laps")
 
 
@@ -45,7 +45,7 @@ def race_calendar(context: dg.AssetExecutionContext, warehouse: Warehouse, race_
     """
     weekends_of_the_run = weekends_of_run(context)
     seasons = sorted({weekend.season for weekend in weekends_of_the_run})
-    fetched = _asked(context, lambda: race_data.open(clock).calendar(seasons))
+    fetched = _fetch(context, lambda: race_data.open(clock).calendar(seasons))
     everything = known_weekends(settings().calendar_path)
     known = calendar_rows([weekend for weekend in everything if weekend.season in seasons], clock.now())
     moved = moved_starts(known, fetched)
@@ -57,7 +57,7 @@ def race_calendar(context: dg.AssetExecutionContext, warehouse: Warehouse, race_
         rows = merged[merged["weekend"].isin({weekend.key for weekend in weekends_of_the_run} | set(added))]
         refuse_mixture(connection, rows)
         replace_slices(connection, race.CALENDAR, rows)
-        # The sample's calendar is the embedded one: it has no news, and must not undo what a real source told.
+        # The sample's calendar is the embedded one: it must not overwrite what a real source reported.
         if race_data.source != "sample" and (fresh := calendar_updates(everything, merged, clock.now())):
             add_refreshed(settings().calendar_path, fresh)
     return weekends_materialized(context, len(rows), {"states": rows["state"].value_counts().to_dict()}, {
@@ -85,7 +85,7 @@ def race_results(context: dg.AssetExecutionContext, config: IngestConfig, wareho
                  race_data: RaceData, clock: Clock) -> dg.MaterializeResult[None]:
     """Classification of the Grand Prix and the sprint, and pit stops. One row per (weekend, driver, version).
 
-    Every version that a source ever told stays; `race.current_results` is the one to go by.
+    Every version of a source stays; `race.current_results` is the one to go by.
     """
     return _ingest(context, config, warehouse, race_data, clock, "results")
 
@@ -100,7 +100,7 @@ def race_laps(context: dg.AssetExecutionContext, config: IngestConfig, warehouse
     return _ingest(context, config, warehouse, race_data, clock, "laps")
 
 
-def _asked(context: dg.AssetExecutionContext, question: Callable[[], T]) -> T:
+def _fetch(context: dg.AssetExecutionContext, question: Callable[[], T]) -> T:
     """The source's answer.
 
     A source that can't be reached is asked again by the jobs that run unattended, after 2, 4, 8 and 16 minutes; at the
@@ -124,8 +124,8 @@ def _ingest(context: dg.AssetExecutionContext, config: IngestConfig, warehouse: 
     A job that runs unattended goes on without practice or laps, with a warning.
     """
     weekends = weekends_of_run(context)
-    source = _asked(context, lambda: race_data.open(clock))
-    fetched: Fetched = _asked(context, lambda: getattr(source, what)(weekends))
+    source = _fetch(context, lambda: race_data.open(clock))
+    fetched: Fetched = _fetch(context, lambda: getattr(source, what)(weekends))
     has_rows = any(len(frame) for frame in fetched.tables.values())
     faults = [refusal for refusal in fetched.refused if not refusal.expected]
     optional = what in _MAY_LACK and context.run.job_name in UNATTENDED_JOBS

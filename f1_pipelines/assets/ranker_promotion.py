@@ -28,7 +28,7 @@ def promoted_ranker(context: dg.AssetExecutionContext, warehouse: Warehouse, che
                     tracking: Tracking) -> dg.MaterializeResult[None]:
     """Who is champion, whom predictions use, and why. One row per decision.
 
-    The candidate is the newest link of our ranker, or the newest pretrained one. Its own weights are examined
+    The candidate is the newest link of our ranker, or the newest pretrained one. Its own weights are tested
     (`promotion.acceptance`), then its chain's forecasts are compared with the champion's (`promotion.rule`). This runs
     after the blocking checks of what was trained; where one of them did not pass the last time, the candidate waits.
     """

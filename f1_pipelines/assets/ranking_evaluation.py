@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from f1_pipelines.backtest.protocols import KnownFolds
     from f1_pipelines.backtest.report import ProtocolReport
 
-# Of the champion in rolling_2019_2025, at most; that of points is told, and not met (docs/lab-notes/probabilities.md).
+# Of the champion in rolling_2019_2025, at most; points miss it, and the page says so (docs/lab-notes/probabilities.md).
 _MOST_ECE = 0.015
 _EARLY_RACES = 10  # of a season: over fewer a mean is luck
 _FOLLOWED = ("grid", "champion", "champion_ewc", "f1net_reference_ewc")  # in the plot of the season

@@ -56,10 +56,10 @@ def weekend_sensor(context: dg.SensorEvaluationContext, warehouse: Warehouse, ra
                                                                              [w.key for w in weekends]),
                          partitions=race_weekends.get_partition_keys(), now=now)
 
-    def told(weekend: Weekend, phase: Phase, soon: bool) -> SourceUpdate:
+    def update_of(weekend: Weekend, phase: Phase, soon: bool) -> SourceUpdate:
         return memory.news(f"{weekend.key} {phase}", now, soon, lambda: ask.source.news(weekend, phase))
 
-    decision = decide(known, told)
+    decision = decide(known, update_of)
     memory.forget_all_but(decision.looked_at)
     outage = [f"{race_data.source} can't be asked: {memory.outage}"] if memory.outage else []
     why = "; ".join([*outage, *decision.reasons]) or "no weekend is left in the calendar"

@@ -106,7 +106,7 @@ def evaluate_protocol(rows: pd.DataFrame, results: pd.DataFrame, kinds: pd.DataF
         results: Rows of `race.results` of these races.
         kinds: What the races were like (`evaluation.slices.kinds_of_race`).
         protocol: Its name.
-        log: Told what is being run.
+        log: Receives a line for each predictor.
         known: Folds of this run's other protocols, which are not judged again where this one has them too.
         checkpoints: Folder with pretrainings that need not be repeated.
     """

@@ -27,7 +27,7 @@ FREE_RACES = 400  # per circuit, to count safety cars and retirements in
 CARS = 20
 CLOSE_S = 1.0
 AT_FLAG = (2, 5, 10)
-LEAST_RACES = 20  # rarer quantities are told over all circuits only
+LEAST_RACES = 20  # rarer quantities are compared over all circuits only
 
 
 def distributions(races: Sequence[RaceKnowledge], results: pd.DataFrame, circuit: Mapping[str, str],

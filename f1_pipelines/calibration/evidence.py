@@ -1,4 +1,4 @@
-"""Everything that the laps say, race by race, before circuits are told apart. One pass over the laps."""
+"""All measurements from laps, race by race, pooled over circuits. One pass over the laps."""
 from __future__ import annotations
 
 from collections.abc import Mapping

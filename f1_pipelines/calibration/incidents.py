@@ -48,7 +48,7 @@ def places_by_race(starts: pd.DataFrame) -> pd.DataFrame:
 
 
 def first_lap_loss_by_race(staged: pd.DataFrame, starts: pd.DataFrame) -> pd.DataFrame:
-    """Lap 1 of its leader less the median of his laps 2-5 [s], clean starts: `weekend`, `value`, `se`.
+    """Lap 1 of its leader less the median of its laps 2-5 [s], clean starts: `weekend`, `value`, `se`.
 
     The first lap is not timed for everybody: the clock from the lights is unknown, so laps without a time are left out.
     """

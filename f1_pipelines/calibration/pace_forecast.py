@@ -59,7 +59,7 @@ def with_form(rows: pd.DataFrame, pace: pd.DataFrame, earlier_seasons_only: bool
 
     Earlier races are those before this one, or with `earlier_seasons_only` those before its season.
 
-    A race without a fitted pace (wet, few laps) leaves the form as it was. A driver without a race takes his team's, a
+    A race without a fitted pace (wet, few laps) leaves the form as it was. A driver without a race takes the team's, a
     team without one three quarters of its qualifying gap (docs/physics.md#replay: the best single guess).
     """
     frame = rows.merge(pace, on=["weekend", "driver"], how="left")

@@ -15,7 +15,7 @@ from f1_pipelines.settings import Settings, settings
 from f1_pipelines.tracking.store import TrackingStore
 from f1_pipelines.warehouse.database import WarehouseError, WarehouseFile, WrongSchema
 
-__all__ = ["Finding", "examine", "free_pool_slots"]
+__all__ = ["Finding", "diagnose", "free_pool_slots"]
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Finding:
     text: str
 
 
-def examine(deep: bool = False) -> list[Finding]:
+def diagnose(deep: bool = False) -> list[Finding]:
     """Look at settings, calendar, source, warehouse and Dagster's home. Never raises for what it finds.
 
     Args:
@@ -99,7 +99,7 @@ def _races(current: Settings) -> str:
 def _tracking(current: Settings) -> str:
     if current.tracking_uri is None:
         return "off: MLFLOW_TRACKING_URI=off"
-    return TrackingStore(current.tracking_uri, current.f1_warehouse.parent).examine()
+    return TrackingStore(current.tracking_uri, current.f1_warehouse.parent).describe()
 
 
 def _dagster_home(_: Settings) -> str:

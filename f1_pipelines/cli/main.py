@@ -24,7 +24,7 @@ _FORMAT = click.option("--format", "form", type=click.Choice(["table", "csv", "j
 
 
 def main() -> None:
-    """Run `f1`. What a user can mend is told in one sentence and exit code 1, never as a traceback."""
+    """Run `f1`. An error that a user can mend is one sentence with exit code 1, never a traceback."""
     try:
         cli(standalone_mode=False)
     except click.ClickException as problem:
@@ -76,7 +76,8 @@ def predict(weekend: str, stage: str | None, form: str) -> None:
 @click.argument("checkpoint", required=False)
 @click.option("--back", is_flag=True, help="Make the champion before this one champion again.")
 @click.option("--reason", default="", help="Why, for ranking.promotions.")
-@click.option("--force", is_flag=True, help="Promote it though its own weights fail the exam; the reason says so.")
+@click.option("--force", is_flag=True,
+              help="Promote it though its own weights fail the acceptance test; the reason says so.")
 def promote(checkpoint: str | None, back: bool, reason: str, force: bool) -> None:
     """Use CHECKPOINT for forecasts, or go back to the one before."""
     from f1_pipelines.promotion.operator import decide_by_hand
@@ -249,7 +250,7 @@ def reset() -> None:
 @click.option("--deep", is_flag=True, help="Read all of the warehouse, its copies and the checkpoints: seconds a GB.")
 def doctor(free_pools: bool, run: str | None, quiet: bool, deep: bool) -> None:
     """Check settings, warehouse, calendar and source."""
-    from f1_pipelines.cli.doctor import examine, free_pool_slots
+    from f1_pipelines.cli.doctor import diagnose, free_pool_slots
 
     if (run or quiet) and not free_pools:
         raise click.UsageError("--run and --quiet go with --free-pools")
@@ -258,7 +259,7 @@ def doctor(free_pools: bool, run: str | None, quiet: bool, deep: bool) -> None:
         if not (quiet and done.startswith("0 ")):
             click.echo(done)
         return
-    findings = examine(deep)
+    findings = diagnose(deep)
     for finding in findings:
         click.echo(f"{'ok  ' if finding.well else 'FAIL'}  {finding.what}: {finding.text}")
     if not all(finding.well for finding in findings):

@@ -2,7 +2,7 @@
 
 Line-ups change between sessions: a junior drives first practice only, an injured driver is replaced on Saturday, a
 damaged car is withdrawn. So the entry is read from the weekend's own sessions, the latest one first, and the
-classification is used for who was entered, never for how he fared.
+classification is used for who was entered, never for the result.
 """
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _cars_in_sessions(results: pd.DataFrame, qualifying: pd.DataFrame, practice:
                       grid: pd.DataFrame) -> pd.DataFrame:
     """weekend, driver, constructor of the weekends of which any session is known.
 
-    Latest session first; an earlier driver counts only while his team has a car left for him (as many as its fullest
+    Latest session first; an earlier driver counts only while the team has a car left (as many as its fullest
     session had). That keeps the car that could not qualify, and drops the junior of first practice.
     """
     columns = ["weekend", "session", "driver", "constructor"]

@@ -1,4 +1,4 @@
-"""How a driver and his team did in earlier races. Time is `race_start`: rounds get renumbered, starts do not.
+"""Form of a driver and a team in earlier races. Time is `race_start`: rounds get renumbered, starts do not.
 
 Every function takes rows in the order of race start and gives each row what was known before it: its own race never
 counts, so a first start has no form.
@@ -26,7 +26,7 @@ def performance(results: pd.DataFrame) -> pd.DataFrame:
 
     Returns:
         On (weekend, driver), starters only: finish (1..n in official order), finish_place (0..1), race_gap_pct (% of
-        the winner's time; a lap down costs his average lap), fastest_lap_gap_pct, dnf (0 or 1), points. The gaps are
+        the winner's time; a lap down costs the average lap), fastest_lap_gap_pct, dnf (0 or 1), points. The gaps are
         of cars that finished: a retirement says nothing about pace.
     """
     rows = results[~results["status"].isin(NON_STARTERS)].sort_values(_CAR).set_index(_CAR)

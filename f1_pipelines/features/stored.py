@@ -1,4 +1,4 @@
-"""Stored features, and with their outcome: what rankers learn from and are examined by."""
+"""Stored features, and with their outcome: what rankers learn from and are tested on."""
 from __future__ import annotations
 
 import duckdb

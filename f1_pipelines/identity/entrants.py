@@ -63,7 +63,7 @@ def constructors() -> tuple[Constructor, ...]:
 
 @cache
 def car_numbers(season: int) -> dict[str, frozenset[int]]:
-    """The numbers each driver used in a season, several where he changed cars."""
+    """The numbers each driver used in a season, several for a driver who changed cars."""
     numbers: dict[str, frozenset[int]] = {}
     for row in _rows("car_numbers.csv"):
         if int(row["season"]) == season:
@@ -73,7 +73,7 @@ def car_numbers(season: int) -> dict[str, frozenset[int]]:
 
 def driver_id(season: int, *, ergast_id: str | None = None, abbreviation: str | None = None,
               car_number: int | str | None = None, name: str | None = None) -> str:
-    """The stable id of a driver from what a source says of him. Empty values count as not given.
+    """The stable id of a driver from the fields of a source. Empty values count as not given.
 
     Ergast's id and the full name identify a person in any season. Failing both, an abbreviation is looked up among
     those who drove that season, as long as the name given (`A ALBON`) shares a word with the one found. Evidence that

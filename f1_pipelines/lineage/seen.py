@@ -38,7 +38,7 @@ def remember(connection: duckdb.DuckDBPyConnection, rows: pd.DataFrame, checkpoi
         return
     versions = {weekend: data_version(seen) for weekend, seen in rows.groupby("weekend")}
     sheets = dict(connection.execute("SELECT DISTINCT weekend, version FROM race.current_results").fetchall())
-    _keep(connection, rows, versions, pd.DataFrame([{
+    _store_versions(connection, rows, versions, pd.DataFrame([{
         "seen_by": checkpoint, "kind": "checkpoint", "role": roles if isinstance(roles, str) else roles[weekend],
         "weekend": weekend, "data_version": version, "result_version": sheets.get(weekend), "dagster_run": dagster_run,
     } for weekend, version in versions.items()]))
@@ -61,7 +61,7 @@ def remember_predictions(connection: duckdb.DuckDBPyConnection, rows: pd.DataFra
     ids = [prediction_id(row.weekend, row.stage, row.checkpoint, predictor) for row in slices.itertuples()]
     seen = rows[rows["weekend"].isin(slices["weekend"])]
     versions = {weekend: data_version(known) for weekend, known in seen.groupby("weekend")}
-    _keep(connection, seen, versions, slices.assign(
+    _store_versions(connection, seen, versions, slices.assign(
         data_version=slices["weekend"].map(versions), seen_by=ids, kind="prediction", role="predict",
         result_version=None, dagster_run=dagster_run,
     ).drop(columns=["stage", "checkpoint"]))
@@ -90,8 +90,8 @@ def rows_seen_by(connection: duckdb.DuckDBPyConnection, seen_by: str, role: str 
     return rows.astype({"started": bool, "classified": bool})
 
 
-def _keep(connection: duckdb.DuckDBPyConnection, rows: pd.DataFrame, versions: Mapping[str, str],
-          seen: pd.DataFrame) -> None:
+def _store_versions(connection: duckdb.DuckDBPyConnection, rows: pd.DataFrame, versions: Mapping[str, str],
+                    seen: pd.DataFrame) -> None:
     """Rows by the version of their weekend, where they are not there yet, and who saw them."""
     stored_versions = {version for (version,) in connection.execute(
         "SELECT DISTINCT data_version FROM ranking.rows_seen WHERE data_version IN (SELECT unnest(?::VARCHAR[]))",

@@ -45,7 +45,7 @@ def pretrain(rows: pd.DataFrame, *, seasons: tuple[int, ...], seed: int, tempera
         data_version: Sources and digest of the rows of these seasons.
         folder: Where checkpoints lie.
         created_at: When, timezone-aware.
-        log: Told how training goes.
+        log: Receives progress of the training.
     """
     return [pretrain_one(rows, replace(settings, seasons=seasons, seed=seed, device=device), data_version=data_version,
                          folder=folder, created_at=created_at, log=log)

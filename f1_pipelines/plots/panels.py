@@ -23,7 +23,7 @@ LETTER, BOLD, SPACING = 0.56, 0.66, 1.5  # mean widths of a character and distan
 
 
 def heading_of(race: Played, width_in: float) -> list[tuple[str, float, str]]:
-    """Who raced what, how it ended, and what everybody was told before: (line, points, weight) from the top down."""
+    """Policy and race, result, and briefing: (line, points, weight) from the top down."""
     parts = " · ".join(f"{name} {value:.2f}" for name, value in race.score.items() if name != "score")
     place = "disqualified" if race.info["disqualified"] else f"P{race.info['position']} of {len(race.grid)}"
     if not race.info["finished"] and not race.info["disqualified"]:

@@ -1,8 +1,8 @@
-"""The exam of a candidate's own weights: what must hold before a checkpoint may serve, whatever its ancestors forecast.
+"""The acceptance test of a candidate's own weights, which a checkpoint must pass before it may predict.
 
 Notable choices, measured on real chains of 2018-2026 (nine pretrainings, 290 links after a race):
-- Most of the races that it is examined on it has learnt from. That flatters it a little, and doesn't matter: the exam
-  tells a ranker from a broken one, the rule (`promotion.rule`) tells a better one from a worse one.
+- The candidate has learnt from most of the races it is tested on. That flatters it a little and doesn't matter: the
+  test tells a ranker from a broken one, the rule (`promotion.rule`) a better one from a worse one.
 - The floor lies far above chance and below what a healthy ranker ever had: over 24 races .41 (chance 0, spread .05;
   healthy .56 at least), over 3 races .25 (chance 0, spread .13; healthy .35 at least).
 - A link agrees with the ranker that its update began from: .957 at least, by the documented settings too. Another
@@ -81,8 +81,8 @@ LIMITS = Limits()
 
 
 @dataclass(frozen=True)
-class Exam:
-    """What the exam came to: the sentence why it is refused, None for accepted, and the numbers behind it."""
+class AcceptanceResult:
+    """Result of the acceptance test: `refusal` is the reason in a sentence, None if accepted; the rest are its figures."""
 
     refusal: str | None = None
     n_examined_races: int | None = None
@@ -97,8 +97,8 @@ class Exam:
         return {name: value for name, value in vars(self).items() if name != "refusal"}
 
 
-def acceptance_exam(candidate: Checkpoint, rows: pd.DataFrame, ancestors: Sequence[Checkpoint] = (),
-                    champion: Checkpoint | None = None, limits: Limits = LIMITS) -> Exam:
+def acceptance_test(candidate: Checkpoint, rows: pd.DataFrame, ancestors: Sequence[Checkpoint] = (),
+                    champion: Checkpoint | None = None, limits: Limits = LIMITS) -> AcceptanceResult:
     """Examine a candidate's own weights.
 
     Args:
@@ -111,10 +111,10 @@ def acceptance_exam(candidate: Checkpoint, rows: pd.DataFrame, ancestors: Sequen
     latest = _latest(rows, limits.races)
     races = latest["weekend"].nunique()
     if races < limits.fewest_races:
-        return Exam(f"{races} races are stored to examine it by (needs {limits.fewest_races})", races)
+        return AcceptanceResult(f"{races} races are stored to examine it by (needs {limits.fewest_races})", races)
     scores = _scores(candidate.trained, latest)
     if broken := _broken(scores, limits):
-        return Exam(broken, races)
+        return AcceptanceResult(broken, races)
     own, grid = _spearman(scores, latest), _spearman(Baseline("grid", by_grid).scores(latest), latest)
     origin, limit, whose = _reference(candidate, ancestors, champion, limits)
     agreement = _agreement(scores, _scores(origin.trained, latest)) if origin else None
@@ -129,7 +129,7 @@ def acceptance_exam(candidate: Checkpoint, rows: pd.DataFrame, ancestors: Sequen
         refusal = (f"its own weights have forgotten: Spearman {lost:.3f} less than the pretrained {ancestors[-1].id} "
                    f"over {known} races of the last pretraining season (at most {limits.forgotten:g})")
     refusal = refusal or _wrong_chances(candidate.trained, latest, limits)  # last: it takes the longest
-    return Exam(refusal, races, float(own.mean()), float(grid.mean()), agreement, lost)
+    return AcceptanceResult(refusal, races, float(own.mean()), float(grid.mean()), agreement, lost)
 
 
 def _latest(rows: pd.DataFrame, races: int) -> pd.DataFrame:

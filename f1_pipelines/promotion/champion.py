@@ -10,7 +10,7 @@ import duckdb
 import pandas as pd
 
 from f1_pipelines.features.stored import learning_rows
-from f1_pipelines.promotion.acceptance import LIMITS, Exam, Limits, acceptance_exam
+from f1_pipelines.promotion.acceptance import LIMITS, AcceptanceResult, Limits, acceptance_test
 from f1_pipelines.tables.lineage import PROMOTIONS
 from f1_pipelines.tables.ranking import CHECKPOINTS
 from f1_pipelines.warehouse.replace import replace_slices
@@ -102,7 +102,7 @@ def record(connection: duckdb.DuckDBPyConnection, decision: PromotionDecision, d
 
 def promote(connection: duckdb.DuckDBPyConnection, checkpoint: str, reason: str, decided_at: datetime,
             folder: Path, force: bool = False) -> PromotionDecision:
-    """Make a checkpoint champion because a person says so. Its own weights are examined all the same.
+    """Make a checkpoint champion by an operator's decision. Its own weights are tested all the same.
 
     Args:
         connection: Of `WarehouseFile.write`.
@@ -110,10 +110,10 @@ def promote(connection: duckdb.DuckDBPyConnection, checkpoint: str, reason: str,
         reason: Why, for people.
         decided_at: When, timezone-aware.
         folder: Where checkpoints lie.
-        force: Promote it though it fails the exam; the reason then says so.
+        force: Promote it though it fails the acceptance test; the reason then says so.
 
     Raises:
-        CantPromote: It is unknown, can't be used, fails the exam without `force`, or is champion already.
+        CantPromote: It is unknown, can't be used, fails the acceptance test without `force`, or is champion already.
     """
     return _by_operator(connection, checkpoint, "promoted", reason, decided_at, folder, force)
 
@@ -122,7 +122,7 @@ def roll_back(connection: duckdb.DuckDBPyConnection, reason: str, decided_at: da
               force: bool = False) -> PromotionDecision:
     """Make the champion before this one champion again; once more goes one further back.
 
-    Arguments as `promote`: a former champion is examined like any other, since the one before may be the broken one.
+    Arguments as `promote`: a former champion is tested like any other, since the one before may be the broken one.
     """
     champion, past = champion_of(connection), _line_of_champions(connection)
     if champion is None or len(past) < 2 or past[-1] != champion:
@@ -165,8 +165,8 @@ def ancestry(connection: duckdb.DuckDBPyConnection, checkpoint: str) -> list[str
         SELECT checkpoint FROM chain ORDER BY steps""", [checkpoint]).fetchall()]
 
 
-def exam_of(connection: duckdb.DuckDBPyConnection, checkpoint: Checkpoint, rows: pd.DataFrame, folder: Path,
-            champion: Checkpoint | None = None, limits: Limits = LIMITS) -> Exam:
+def acceptance_of(connection: duckdb.DuckDBPyConnection, checkpoint: Checkpoint, rows: pd.DataFrame, folder: Path,
+                  champion: Checkpoint | None = None, limits: Limits = LIMITS) -> AcceptanceResult:
     """Examine a checkpoint's own weights beside those of its ancestors.
 
     Args:
@@ -174,8 +174,8 @@ def exam_of(connection: duckdb.DuckDBPyConnection, checkpoint: Checkpoint, rows:
         checkpoint: The candidate.
         rows: Starters of run races with features and outcome.
         folder: Where checkpoints lie.
-        champion: As for `acceptance_exam`.
-        limits: As for `acceptance_exam`.
+        champion: As for `acceptance_test`.
+        limits: As for `acceptance_test`.
     """
     parent, compared = checkpoint.meta["parent"], []
     if parent:
@@ -186,8 +186,8 @@ def exam_of(connection: duckdb.DuckDBPyConnection, checkpoint: Checkpoint, rows:
             if compared[-1].meta["parent"]:
                 raise CantPromote(f"{compared[-1].meta['parent']} is not stored")
         except CantPromote as unusable:
-            return Exam(f"its own weights can't be compared with those that it was trained on from: {unusable}")
-    return acceptance_exam(checkpoint, rows, compared, champion, limits)
+            return AcceptanceResult(f"its weights can't be compared with those it was trained from: {unusable}")
+    return acceptance_test(checkpoint, rows, compared, champion, limits)
 
 
 def current_champions(connection: duckdb.DuckDBPyConnection) -> dict[str, str | None]:
@@ -204,14 +204,14 @@ def _by_operator(connection: duckdb.DuckDBPyConnection, checkpoint: str, decisio
         raise CantPromote(f"{checkpoint} is champion already")
     candidate = usable(connection, checkpoint, folder)
     # The champion is no measure here: a person may have reasons to leave it.
-    exam = exam_of(connection, candidate, learning_rows(connection), folder)
-    if exam.refusal and not force:
-        raise CantPromote(f"{checkpoint} fails the exam of what may serve: {exam.refusal}. Nothing has changed; "
+    acceptance = acceptance_of(connection, candidate, learning_rows(connection), folder)
+    if acceptance.refusal and not force:
+        raise CantPromote(f"{checkpoint} fails the acceptance test: {acceptance.refusal}. Nothing has changed; "
                           "`--force` promotes it all the same")
-    if exam.refusal:
-        reason = f"{reason or 'by hand'} (forced: {exam.refusal})"
+    if acceptance.refusal:
+        reason = f"{reason or 'by hand'} (forced: {acceptance.refusal})"
     made = PromotionDecision(checkpoint, champion, candidate.trained.trained_through, decision, "operator", reason,
-                             **exam.numbers)
+                             **acceptance.numbers)
     record(connection, made, decided_at)
     return made
 

@@ -18,16 +18,16 @@ def decide_by_hand(checkpoint: str | None, reason: str, warn: Callable[[str], No
     Args:
         checkpoint: Its id, None to roll back.
         reason: Why, for people.
-        warn: Told when MLflow is away; the warehouse has changed all the same.
-        force: Promote it though its own weights fail the exam.
+        warn: Receives a message if MLflow is away; the warehouse is changed all the same.
+        force: Promote it though its own weights fail the acceptance test.
 
     Raises:
-        CantPromote: The checkpoint is unknown, can't be used or fails the exam, or there is none to roll back to.
-            Nothing has changed.
+        CantPromote: The checkpoint is unknown, can't be used or fails the acceptance test, or there is none to
+            roll back to. Nothing has changed.
     """
     current = settings()
     warehouse, folder = WarehouseFile(current.f1_warehouse, current.f1_write_wait_s), current.checkpoints_path
-    with warehouse.read() as connection:  # a wrong path is told here, and no empty warehouse is made there
+    with warehouse.read() as connection:  # a wrong path fails here, before an empty warehouse is made there
         champion_of(connection)
     with warehouse.write("f1 promote") as connection:
         now = datetime.now(UTC)

@@ -1,14 +1,14 @@
 """The rule by which a candidate becomes champion.
 
 Notable choices:
-- First its own weights are examined (`promotion.acceptance`): whatever its ancestors forecast, one that fails waits.
+- First its own weights are tested (`promotion.acceptance`): whatever its ancestors forecast, one that fails waits.
 - Then skill is compared on all races since the pretrainings of candidate and champion, each scored by the newest of
   their ancestors that had not yet learnt from it: what each chain would have forecast. A link is a pure function of
   parent, window and settings, so that these are the candidate's forecasts as long as the settings were its own; races
   after links of other settings judge nobody. Nor do races that either knows from its pretraining.
 - The candidate waits where it is worse than the champion or than grid order by an interval of 99 %: a decision falls
-  after each race. Of 298 decisions on healthy chains over 2018-2026, each by what was stored then, exam and rule refuse
-  none; a mean over the latest six races against the grid refused 85 of 290.
+  after each race. Of 298 decisions on healthy chains over 2018-2026, each by what was stored then, test and rule
+  refuse none; a mean over the latest six races against the grid refused 85 of 290.
 - One step of a chain later, both have the same forecasts behind them: then only its own weights or grid order stop it.
 - A ranker that is pretrained again takes over from one that is only pretrained, where no race since can judge them.
 - Whom a person has replaced, the rule leaves alone until a candidate has learnt from a later race: the same races
@@ -30,14 +30,14 @@ from f1_pipelines.evaluation.baselines import Baseline, by_grid
 from f1_pipelines.evaluation.bootstrap import mean_interval
 from f1_pipelines.evaluation.metrics import spearman
 from f1_pipelines.identity.weekends import weekend as known_weekend
-from f1_pipelines.promotion.acceptance import LEVEL, LIMITS, Limits, acceptance_exam
+from f1_pipelines.promotion.acceptance import LEVEL, LIMITS, Limits, acceptance_test
 from f1_pipelines.promotion.champion import (
     CantPromote,
     PromotionDecision,
     UnknownCheckpoint,
+    acceptance_of,
     ancestry,
     champion_of,
-    exam_of,
     history,
     usable,
 )
@@ -58,7 +58,7 @@ class Rule:
             the difference of two rankers of our model that are equally good has a standard deviation of .01, of two
             different models .02.
         margin: By how much Spearman the candidate may be worse than the champion.
-        limits: Of the exam of its own weights.
+        limits: Of the acceptance test of its own weights.
     """
 
     fewest_races: int = 3
@@ -91,32 +91,33 @@ def decide(connection: duckdb.DuckDBPyConnection, candidate: str, rows: pd.DataF
         return None
     through = _trained_through(connection, candidate)
 
-    def told(decision: Literal["promoted", "candidate"], reason: str, **numbers: Any) -> PromotionDecision:
+    def decision_of(decision: Literal["promoted", "candidate"], reason: str, **numbers: Any) -> PromotionDecision:
         return PromotionDecision(candidate, champion, through, decision, "rule", reason, margin=rule.margin, **numbers)
 
     if failed_checks:
-        return told("candidate", f"blocking checks did not pass: {'; '.join(failed_checks)}")
+        return decision_of("candidate", f"blocking checks did not pass: {'; '.join(failed_checks)}")
     try:
         ours = usable(connection, candidate, folder)
     except UnknownCheckpoint:
         raise
     except CantPromote as unusable:
-        return told("candidate", str(unusable))
+        return decision_of("candidate", str(unusable))
     theirs, without = _champion(connection, champion, folder)
-    exam = exam_of(connection, ours, rows, folder, _model_for(ours, theirs, rows, rule), rule.limits)
-    if exam.refusal:
-        return told("candidate", exam.refusal, **exam.numbers)
+    acceptance = acceptance_of(connection, ours, rows, folder, _model_for(ours, theirs, rows, rule), rule.limits)
+    if acceptance.refusal:
+        return decision_of("candidate", acceptance.refusal, **acceptance.numbers)
     if theirs is None:
-        return told("promoted", without, **exam.numbers)
+        return decision_of("promoted", without, **acceptance.numbers)
     starts = rows.groupby("weekend")["race_start"].first().sort_values()
     if left := _decided_against(connection, candidate, starts):
-        return told("candidate", f"a person decided against {left}; only one that has learnt from a later race may win",
-                    **exam.numbers)
+        return decision_of("candidate",
+                           f"a person decided against {left}; only one that has learnt from a later race may win",
+                    **acceptance.numbers)
     scores = _forecasts(connection, ours, theirs, rows, starts, folder)
     decision, reason, numbers = _compared(scores, rule)
     if scores.empty and ours.meta["kind"] == theirs.meta["kind"] == "pretrained":
         decision, reason = "promoted", "pretrained again, and no race since to judge it by"
-    return told(decision, reason, **exam.numbers, **numbers)
+    return decision_of(decision, reason, **acceptance.numbers, **numbers)
 
 
 def _trained_through(connection: duckdb.DuckDBPyConnection, candidate: str) -> str:
@@ -140,7 +141,7 @@ def _model_for(candidate: Checkpoint, champion: Checkpoint | None, rows: pd.Data
     """The champion where a pretrained candidate should agree with it: nobody needs to agree with a broken one."""
     if champion is None or candidate.meta["parent"]:
         return None
-    return champion if acceptance_exam(champion, rows, limits=rule.limits).refusal is None else None
+    return champion if acceptance_test(champion, rows, limits=rule.limits).refusal is None else None
 
 
 def _compared(scores: pd.DataFrame, rule: Rule) -> tuple[Literal["promoted", "candidate"], str, dict[str, float]]:

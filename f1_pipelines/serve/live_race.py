@@ -136,7 +136,7 @@ class LiveRace:
         return self._show()
 
     def drive(self, command: str, reason: str = "by hand") -> Lap:
-        """The next lap, called by hand. Text that is no command keeps the car out and is told in `call.error`.
+        """The next lap, called by hand. Text that is no command keeps the car out; `call.error` says why.
 
         Raises:
             EpisodeOver: The flag has been shown, or the race was handed to the driver.

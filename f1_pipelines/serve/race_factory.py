@@ -26,7 +26,7 @@ from f1_pipelines.weekend_scenarios import NoGrandPrix, read_weekend
 BY_HAND = "you"  # calls the laps with LiveRace.drive
 Name = Annotated[str, Field(max_length=60)]
 _KEY = re.compile(r"\d{4}-[a-z0-9-]{1,55}", re.ASCII)
-# What a client can mend, in words made for it. Whatever else goes wrong is ours, and told in the log only.
+# Errors that a client can mend, with messages made for it. All others are ours and reach the log only.
 CLIENTS_FAULTS = (BadScenario, UnknownFamily, UnknownPolicy, NoGrandPrix, NoWarehouse, EpisodeOver)
 
 
@@ -47,7 +47,7 @@ class ResetRequest(RaceRequest):
 
     seed: int | None = Field(None, ge=0, le=MAX_SEED)  # type: ignore[assignment]  # None: drawn from the split
     split: Name | None = Field(None, description="Checked: the seed must belong to it.")
-    text: bool = Field(True, description="Whether observations are told as text as well.")
+    text: bool = Field(True, description="Whether observations carry their text.")
 
 
 def begin_race(request: RaceRequest, policy: str) -> LiveRace:

@@ -53,7 +53,7 @@ def classify_status(code: str | None, text: str | None, gap_laps: float | None =
         # Whoever is classified took the start, even where the word is "Withdrew" (2020-turkey, 2023-hungary).
         return "retired"
     if code in _CODES:
-        # A withdrawal is told in words where the code is only DNS.
+        # A withdrawal is in the words, the code is only DNS.
         return "withdrawn" if _CODES[code] == "not_started" and words in ("withdrew", "withdrawn") else _CODES[code]
     if not code and words in _WORDS:
         return _WORDS[words]

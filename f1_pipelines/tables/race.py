@@ -1,4 +1,4 @@
-"""Tables of schema `race`: what happened at a weekend, whatever source told it."""
+"""Tables of schema `race`: what happened at a weekend, from any source."""
 from __future__ import annotations
 
 from f1_pipelines.tables.schema import Column, Table

@@ -1,1 +1,1 @@
-"""What MLflow is told: runs, curves, and which checkpoint is champion. mlflow is imported by whoever opens a store."""
+"""What goes to MLflow: runs, metrics, and which checkpoint is champion. mlflow is imported by whoever opens a store."""

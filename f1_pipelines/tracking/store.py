@@ -87,7 +87,7 @@ class TrackingStore:
             return f"{self.uri.rstrip('/')}/#/experiments/{experiment}/runs/{run}"
         return f"run {run}: mlflow ui --backend-store-uri {self.uri}"
 
-    def examine(self) -> str:
+    def describe(self) -> str:
         """Whether the store answers, without making anything. One sentence; raises where it does not."""
         if self.file is not None:
             if not self.file.exists():
@@ -103,7 +103,7 @@ class TrackingStore:
 
 
 class Line:
-    """The way to a store. The first failure is told; after it nothing more is tried.
+    """The connection to a store. The first failure is logged; nothing is tried after it.
 
     Attributes:
         opened: The store; None where there is none, or no longer.

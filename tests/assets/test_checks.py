@@ -10,7 +10,7 @@ import pytest
 from f1_pipelines.assets.checks import verdict
 from f1_pipelines.assets.features import training_rows
 from f1_pipelines.assets.simulation import _race_frames
-from f1_pipelines.cli.doctor import examine
+from f1_pipelines.cli.doctor import diagnose
 from f1_pipelines.definitions import defs
 from f1_pipelines.features.history import read_history
 from f1_pipelines.features.ranking import build_ranking_features
@@ -239,11 +239,11 @@ def test_the_simulator_is_fitted_without_a_faulty_race(damaged):
 
 def test_the_doctor_names_a_race_that_is_not_learnt_from(damaged, monkeypatch):
     monkeypatch.setenv("F1_WAREHOUSE", damaged(SLOT.format("NULL", "true")).path)
-    [races] = [finding for finding in examine() if finding.what == "races"]
+    [races] = [finding for finding in diagnose() if finding.what == "races"]
     assert not races.well
     assert races.text.startswith(f"nothing is learnt from {FAULTY} (none of 22 cars has a slot on the grid): load it")
     monkeypatch.setenv("F1_WAREHOUSE", damaged("SELECT 1").path)
-    assert [finding.well for finding in examine() if finding.what == "races"] == [True]
+    assert [finding.well for finding in diagnose() if finding.what == "races"] == [True]
 
 
 def test_a_row_of_no_weekend_speaks_of_the_whole_table():

@@ -73,7 +73,7 @@ def test_a_season_under_way_alone_is_shown_as_a_table(connection):
 
 def test_without_a_tested_race_it_says_why(connection):
     assert "A test needs an earlier season" in evaluation(connection)
-    assert "no engineer was examined" in engineers(connection)
+    assert "no engineer was evaluated" in engineers(connection)
 
 
 def test_the_engineers_stand_in_one_order_with_ours_marked(connection):

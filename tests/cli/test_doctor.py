@@ -11,7 +11,7 @@ import dagster as dg
 import duckdb
 import pytest
 
-from f1_pipelines.cli.doctor import examine, free_pool_slots
+from f1_pipelines.cli.doctor import diagnose, free_pool_slots
 from f1_pipelines.warehouse.database import WarehouseFile
 
 # Runs a job whose only step holds the pool `gpu`, and writes the pid of the step's process to a file.
@@ -152,7 +152,7 @@ def warehouse(tmp_path, monkeypatch) -> WarehouseFile:
 
 
 def told_of(what: str) -> tuple[bool, str]:
-    [finding] = [finding for finding in examine() if finding.what == what]
+    [finding] = [finding for finding in diagnose() if finding.what == what]
     return finding.well, finding.text
 
 

@@ -54,7 +54,7 @@ def test_rolling_back_goes_one_further_each_time_and_says_when_there_is_no_more(
 @pytest.mark.parametrize(("damage", "told"), [
     ("unknown", '"nobody" is no checkpoint'), ("corrupt", "is not what meta.json says it is"),
     ("other features", "trained on features of version 0"), ("gone", "train or copy the checkpoint again"),
-    ("champion", "is champion already"), ("poor", "fails the exam of what may serve: its own weights have Spearman"),
+    ("champion", "is champion already"), ("poor", "fails the acceptance test: its own weights have Spearman"),
     ("never examined", "0 races are stored to examine it by")])
 def test_what_cannot_be_used_is_refused_and_nothing_changes(place, by_hand, damage, told):
     champion, other = place.made(FAIR), place.made(POOR if damage == "poor" else GOOD)
@@ -81,7 +81,7 @@ def test_who_fails_the_exam_is_promoted_by_force_alone_and_rolled_back_to_by_for
     poor, good = place.made(POOR), place.made(GOOD)
     assert by_hand(poor, "to see what happens", force=True) == poor
     assert by_hand(good) == good
-    with pytest.raises(CantPromote, match="fails the exam"):
+    with pytest.raises(CantPromote, match="fails the acceptance test"):
         by_hand()
     assert place.champion == good
     assert by_hand(force=True) == poor
@@ -146,7 +146,7 @@ def test_the_command_promotes_and_rolls_back(place, f1, capsys):
     poor = place.made(POOR)
     with pytest.raises(SystemExit, match="1"):
         f1(poor)
-    assert "fails the exam" in capsys.readouterr().err and place.champion == first
+    assert "fails the acceptance test" in capsys.readouterr().err and place.champion == first
     assert f"{poor} is champion now" in f1(poor, "--force")
     with pytest.raises(SystemExit, match="1"):
         f1("nobody")

@@ -14,7 +14,7 @@ from dagster._core.events import EngineEventData
 from dagster._core.execution.backfill import BulkActionStatus, PartitionBackfill
 
 from f1_pipelines.assets.sensors import weekend_sensor
-from f1_pipelines.cli.doctor import examine
+from f1_pipelines.cli.doctor import diagnose
 from f1_pipelines.resources.race_data import Clock, RaceData
 from f1_pipelines.resources.warehouse import Warehouse
 from f1_pipelines.runs import dead_runs, processes
@@ -35,7 +35,7 @@ def learning():
 
 def said() -> tuple[bool, str]:
     """What the doctor says of runs."""
-    [finding] = [finding for finding in examine() if finding.what == "runs"]
+    [finding] = [finding for finding in diagnose() if finding.what == "runs"]
     return finding.well, finding.text
 
 

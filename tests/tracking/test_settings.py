@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from f1_pipelines.cli.doctor import examine
+from f1_pipelines.cli.doctor import diagnose
 from f1_pipelines.settings import settings
 
 
@@ -14,7 +14,7 @@ def warehouse(tmp_path, monkeypatch):
 
 
 def told() -> tuple[bool, str]:
-    [finding] = [finding for finding in examine() if finding.what == "tracking"]
+    [finding] = [finding for finding in diagnose() if finding.what == "tracking"]
     return finding.well, finding.text
 
 

@@ -11,7 +11,7 @@ import duckdb
 import pandas as pd
 import pytest
 
-from f1_pipelines.cli.doctor import examine
+from f1_pipelines.cli.doctor import diagnose
 from f1_pipelines.tables.catalog import BY_NAME
 from f1_pipelines.warehouse.database import WarehouseError, WarehouseFile
 from f1_pipelines.warehouse.replace import replace_slices
@@ -90,7 +90,7 @@ def test_a_damaged_log_is_refused_and_set_aside_by_a_restore(crashed, monkeypatc
     assert weekends(warehouse) == ["2026-monaco"]
 
     monkeypatch.setenv("F1_WAREHOUSE", str(warehouse.path))
-    [told] = [finding.text for finding in examine() if finding.what == "warehouse"]
+    [told] = [finding.text for finding in diagnose() if finding.what == "warehouse"]
     assert told == str(refused.value)
     restored = restore(warehouse, datetime(2026, 11, 30, tzinfo=UTC))
     put(warehouse, "2026-hungary")

@@ -32,7 +32,7 @@ MEASURED = ("race_predictions", "ranking_evaluation", "simulator_validation")
 LESSONS, COMPARED, TRAINED = ("sft_dataset",), ("scripted_races",), ("sft_engineer", "grpo_engineer")
 REPORTED = ("strategy_evaluation", "promoted_engineers", "race_story", "training_evidence")
 
-# The race engineer as two cores train and examine it in ten minutes; assets alone take more held-out races.
+# The race engineer as two cores train and evaluate it in ten minutes; assets alone take more held-out races.
 DEMO_SIZE: Sizes = {"scripted_races": {"seeds": 40, "unseen_circuits": 8, "workers": 1},
                     "strategy_evaluation": {"seeds": 30, "unseen_circuits": 8, "hint_races": 10}}
 # Enough to see that everything runs, not to learn anything.

@@ -100,7 +100,7 @@ def engineers(connection: duckdb.DuckDBPyConnection, toy: bool = False) -> str:
         SELECT policy, n, mean, low, high, gap_closed FROM strategy.leaderboard
         WHERE family = 'all' AND variant = 'plain' ORDER BY mean DESC, policy""").fetchall()
     if not rows:
-        return "ENGINEERS: no engineer was examined"
+        return "ENGINEERS: no engineer was evaluated"
     return _block(
         f"ENGINEERS: {rows[0][1]} simulated races that none of them had seen",
         ["Who decides at the pit wall when to stop, on which tyres, how fast to drive."],

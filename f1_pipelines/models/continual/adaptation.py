@@ -1,9 +1,9 @@
-"""A new season: drivers and teams never seen get rows of their own, and who is known stays who he was.
+"""A new season: unseen drivers and teams get embedding rows of their own; known ones keep theirs.
 
 Notable choices:
 - Who is new is found by comparing with the vocabulary, never by name or index. New rows come behind the known ones, so
   that a row keeps its number for ever.
-- A newcomer starts as a copy of the rookie row: until he has raced, he is ranked exactly as someone unknown.
+- A newcomer starts as a copy of the unknown row: before its first race it is ranked like any unknown driver.
 - What must not learn is masked in the gradient. Adam starts afresh with each update and has no weight decay, so a
   gradient that is always 0 leaves a row bit by bit as it was.
 - Our ranker has no embeddings: all of it adapts, and growing changes nothing but its lists of names.
@@ -29,7 +29,7 @@ _EMBEDDINGS = {"driver": "driver.weight", "constructor": "constructor.weight"}
 
 
 def adapt(trained: TrainedRanker, rows: pd.DataFrame) -> TrainedRanker:
-    """The same ranker, with a row of his own for everyone in these rows whom it does not know. A copy."""
+    """A copy of the ranker with an embedding row for every driver and team in these rows."""
     return grow(trained, trained.drivers.grown(rows["driver"]), trained.constructors.grown(rows["constructor"]))
 
 

@@ -77,7 +77,7 @@ def bring_up_to_date(
         stored: Rows of `ranking.updates`.
         folder: Where checkpoints lie.
         created_at: When, timezone-aware.
-        log: Told of each link made.
+        log: Receives a line for each link.
 
     Raises:
         CheckpointError: The Fisher is asked for and missing or damaged.

@@ -55,7 +55,8 @@ def learn(before: LearntState, pretrained: LearntState, window: pd.DataFrame, se
     Args:
         before: What the update before gave; `pretrained` at first.
         pretrained: Where EWC pulls to and `restart` begins, with its Fisher if the method needs one.
-        window: Starters of the races to learn from, with features and outcome; anyone new gets a row of his own.
+        window: Starters of the races to learn from, with features and outcome. Unseen drivers and teams get embedding
+            rows.
         settings: Dial settings; method `none` is refused, there is nothing to do.
         old: Races of the pretraining, which `replay` draws from.
     """

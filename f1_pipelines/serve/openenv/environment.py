@@ -51,7 +51,7 @@ class F1Environment(Environment[F1Action, F1Observation, F1State]):
             EpisodeOver: The session is closed.
             BadScenario, UnknownFamily, NoGrandPrix, NoWarehouse: What came and what is valid.
         """
-        return _told(lambda: self._begin(_understood({**asked, "seed": seed}), episode_id))
+        return _without_details(lambda: self._begin(_request_of({**asked, "seed": seed}), episode_id))
 
     def step(self, action: F1Action, timeout_s: float | None = None, **_: Any) -> F1Observation:
         """Call the coming lap.
@@ -59,7 +59,7 @@ class F1Environment(Environment[F1Action, F1Observation, F1State]):
         Raises:
             EpisodeOver: The race is over, none has begun, or the session is closed.
         """
-        return _told(lambda: self._step(action))
+        return _without_details(lambda: self._step(action))
 
     async def reset_async(self, seed: int | None = None, episode_id: str | None = None,
                           **asked: Any) -> F1Observation:
@@ -127,7 +127,7 @@ def _drawn(request: ResetRequest) -> int:
     return seeds_of(request.family, split, 1, start)[0]
 
 
-def _understood(fields: dict[str, Any]) -> ResetRequest:
+def _request_of(fields: dict[str, Any]) -> ResetRequest:
     try:
         return ResetRequest.model_validate(fields)
     except ValidationError as problem:
@@ -143,7 +143,7 @@ def _observation(step: Step, with_text: bool) -> F1Observation:
         reward=step.reward, done=step.done, end=end_of(step) if step.done else None, metadata={})
 
 
-def _told(work: Callable[[], EpisodeReply]) -> EpisodeReply:
+def _without_details(work: Callable[[], EpisodeReply]) -> EpisodeReply:
     """Do it; a fault of ours reaches no client with its words, which may name paths."""
     try:
         return work()

@@ -35,7 +35,7 @@ def add_openenv(app: FastAPI, settings: ServeSettings) -> None:
 
     @app.post("/mcp", tags=["environment"])
     async def mcp() -> JsonRpcResponse:
-        """No tools: OpenEnv clients ask, and are told where to play instead."""
+        """There are no MCP tools; the error says which routes to use."""
         return JsonRpcResponse.error_response(
             JsonRpcErrorCode.METHOD_NOT_FOUND, "no MCP tools here: play on /ws, or with /reset and /step")
 

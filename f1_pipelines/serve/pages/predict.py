@@ -68,12 +68,12 @@ class PredictPage:
         self._answer.clear()
         with self._answer:
             try:
-                prediction, hits = await in_thread(_asked, self.weekend.value, stage, self.season.value)
+                prediction, hits = await in_thread(_prediction_and_hits, self.weekend.value, stage, self.season.value)
             except (OrderUnknown, NoWarehouse) as problem:
                 notices(of_the_warehouse())
                 ui.label(str(problem.args[0])).classes("text-base").props("data-mark=nothing")
                 return
-            _told(prediction, hits)
+            _show_prediction(prediction, hits)
 
     async def _to_season(self) -> None:
         of_season = self._of_season()
@@ -85,7 +85,7 @@ class PredictPage:
                 if row.season == self.season.value}
 
 
-def _told(prediction: Prediction, hits: list[dict[str, object]]) -> None:
+def _show_prediction(prediction: Prediction, hits: list[dict[str, object]]) -> None:
     notices(prediction.notices)
     over = prediction.spearman is not None
     with ui.card().classes("w-full p-3 gap-1"):
@@ -131,7 +131,7 @@ def _weekends() -> tuple[list[WeekendRow], str | None]:
             return rows, None
 
 
-def _asked(key: str, stage: str | None, season: int) -> tuple[Prediction, list[dict[str, object]]]:
+def _prediction_and_hits(key: str, stage: str | None, season: int) -> tuple[Prediction, list[dict[str, object]]]:
     with published() as connection:
         hits = season_hits(connection, season, stage).to_dict("records")
         return prediction_of(connection, predicted_order(connection, key, stage=stage)), hits

@@ -105,7 +105,7 @@ def _entry(lap: Lap) -> ui.row:
         ui.icon(_TALK.get(call.command.split(" ")[0], "error" if call.error else "chevron_right"), size="xs")
         with ui.column().classes("gap-0 min-w-0 grow"):
             ui.label(call.command).classes("text-sm font-medium break-words").props("data-mark=called")
-            for text, style in ((call.error and f"no command, so he stays out: {call.error}", "text-negative"),
+            for text, style in ((call.error and f"no command, so the car stays out: {call.error}", "text-negative"),
                                 (call.answer if not call.error else "", "opacity-90"),
                                 (call.reason, "italic opacity-70")):
                 if text:

@@ -128,19 +128,19 @@ def router(settings: ServeSettings) -> APIRouter:
 
     def ingest(order: StartRequest) -> Job:
         """Before a race: practice, qualifying, grid, features, prediction (job `pre_race`)."""
-        return _told(lambda: operations.ingest(order.weekend))
+        return _job_reply(lambda: operations.ingest(order.weekend))
 
     def finish(order: StartRequest) -> Job:
         """After a race: results, laps, what the ranker learns from it, evaluation (job `post_race`)."""
-        return _told(lambda: operations.finish(order.weekend))
+        return _job_reply(lambda: operations.finish(order.weekend))
 
     def finetune(order: Finetuning | None = None) -> Job:
         """Let the ranker learn through a weekend, then predict and judge anew."""
-        return _told(lambda: operations.finetune(order.weekend if order else None))
+        return _job_reply(lambda: operations.finetune(order.weekend if order else None))
 
     def job(run_id: RunId) -> Job:
         """What Dagster says of a run."""
-        return _told(lambda: operations.dagster.run(run_id))
+        return _job_reply(lambda: operations.dagster.run(run_id))
 
     routes = APIRouter(tags=["operations"])
     for path, start in (("/ingest", ingest), ("/ingest/finish", finish), ("/finetune", finetune)):
@@ -149,7 +149,7 @@ def router(settings: ServeSettings) -> APIRouter:
     return routes
 
 
-def _told(ask: Callable[[], Run | None]) -> Job:
+def _job_reply(ask: Callable[[], Run | None]) -> Job:
     """What came of it, as a reply."""
     try:
         run = ask()

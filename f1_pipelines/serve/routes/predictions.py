@@ -64,26 +64,26 @@ def router(_: ServeSettings) -> APIRouter:
 
 def predict(question: Question) -> Prediction:
     """Ranked drivers with their chances, and the outcome where it is known."""
-    with _asked() as connection:
+    with _question() as connection:
         key = _key(connection, question)
         return prediction_of(connection, predicted_order(connection, key, question.model, question.stage))
 
 
 def weekends(season: Annotated[int | None, Query(ge=1950, le=2100)] = None) -> list[WeekendRow]:
     """Every known weekend by race start, of one season if asked."""
-    with _asked() as connection:
+    with _question() as connection:
         return weekends_of(connection, season)
 
 
 def models() -> list[ModelRow]:
     """Every trained ranker, the promoted one first, then the newest."""
-    with _asked() as connection:
+    with _question() as connection:
         return [ModelRow(**row) for row in checkpoints(connection).to_dict("records")]
 
 
 def compare(weekend: Name, a: Name = PROMOTED, b: Name = RESULT, stage: Stage | None = None) -> Comparison:
     """Two orders of a race side by side: `grid`, `result`, `promoted` or a checkpoint of GET /models."""
-    with _asked() as connection:
+    with _question() as connection:
         key = _key(connection, Question(weekend=weekend))
         return comparison_of(connection, order_of(connection, key, a, stage), order_of(connection, key, b, stage))
 
@@ -154,7 +154,7 @@ def constructor_name(constructor: str | None) -> str:
 
 
 @contextmanager
-def _asked() -> Iterator[duckdb.DuckDBPyConnection]:
+def _question() -> Iterator[duckdb.DuckDBPyConnection]:
     """A connection, and what goes wrong with it as a reply."""
     try:
         with published() as connection:

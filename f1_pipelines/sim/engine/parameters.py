@@ -74,7 +74,7 @@ class CircuitParameters:
     lapped_loss_s: float = parameter(0.4, "s/lap", "assumption: letting the leaders by, once a lap down")
 
     first_lap_places: float = parameter(1.78, "places", "physics.md#first-lap: mean places changed; 4 circuits differ")
-    first_lap_loss_s: float = parameter(2.2, "s", "physics.md#first-lap: lap 1 of P1 less his laps 2-5")
+    first_lap_loss_s: float = parameter(2.2, "s", "physics.md#first-lap: lap 1 of P1 less laps 2-5 of that car")
     accident_per_race: float = parameter(0.055, "1/car/race", "physics.md#retirements, 2022-2025")
     mechanical_per_race: float = parameter(0.055, "1/car/race", "physics.md#retirements, 2022-2025")
 

@@ -45,7 +45,7 @@ def answer_of(command: Command, scenario: Scenario, race: Race, state: RaceState
 
 
 def heard(who: str, text: str, lap: int) -> Answer:
-    """The listener repeats what he understood, so that a message that says nothing shows."""
+    """The listener's reply repeats what it understood, so that an empty message shows."""
     names = {STOP: "stop", RAIN: "rain", CLOSED: "track closed", CAR: "car", FUEL: "fuel"}
     parts = []
     for claim in claims_of(text, lap)[:HEARD]:

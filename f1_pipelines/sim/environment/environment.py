@@ -56,7 +56,7 @@ class RaceEnvironment:
 
     Observation: `Observation`, whose `text` a model reads (at most 220 tokens).
     Actions: one of 21 commands as text, or a parsed `Command`; see `commands.usage()`. Each takes one lap. What does
-        not parse is counted, told in `info["error"]`, and the car stays out.
+        not parse is counted and explained in `info["error"]`; the car stays out.
     Reward: differences of a potential, which add up to the score in [0, 1]; or, with `reward="terminal"`, nothing
         until the flag and then the score.
     Start: the grid, before lap 1, of a sprint or, with a weekend and a car, of a Grand Prix. End: the flag; DONE drives

@@ -60,11 +60,11 @@ class RaceEngineerEnv(gymnasium.Env[np.ndarray, int]):
         if not self.action_space.contains(action):
             raise ValueError(f"an action is a whole number from 0 to {len(ACTIONS) - 1}; "
                              f"got {str(action)[:40]!r}.")
-        return self._told(self._race.step(command_of(int(action), self._race.scenario)))
+        return self._result(self._race.step(command_of(int(action), self._race.scenario)))
 
     def call(self, text: str) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
         """Call the coming lap with text: messages have no action of their own."""
-        return self._told(self._race.step(text))
+        return self._result(self._race.step(text))
 
     def action(self, text: str) -> int:
         """The action of a command."""
@@ -74,7 +74,7 @@ class RaceEngineerEnv(gymnasium.Env[np.ndarray, int]):
         """The observation as text."""
         return self._seen.text if self.render_mode == "ansi" else None
 
-    def _told(self, step: Step) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+    def _result(self, step: Step) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
         self._seen = step.observation
         return features_of(self._seen), float(step.reward), step.done, False, self._info(step.info)
 

@@ -103,7 +103,7 @@ def forecast(scenario: Scenario, state: RaceState) -> Answer:
 
 
 def undercut(scenario: Scenario, race: Race, state: RaceState, row: int = 0) -> Answer:
-    """What stopping in this lap gains on the car ahead if he answers a lap later, and where we come out."""
+    """What stopping in this lap gains on the car ahead if it answers a lap later, and where we come out."""
     if scenario.laps - state.lap < 4:
         return Answer("Too late for an undercut.", {"undercut": "late"})
     state = state.take(np.array([row]))

@@ -69,7 +69,7 @@ class Observation:
     briefing: str
     answer: str = ""
     facts: dict[str, Any] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()  # what was asked and told so far, the newest last
+    notes: tuple[str, ...] = ()  # questions and messages so far, the newest last
     done: bool = False
     weekend: str = ""  # of a Grand Prix
     env_version: int = ENV_VERSION

@@ -29,7 +29,7 @@ REPEAT_AFTER_LAPS = {"REQUEST_FORECAST": 0, "INSPECT_TYRE_DEGRADATION": 2, "INSP
                      "ASSESS_UNDERCUT_WINDOW": 2, "CHECK_OPPONENT_STRATEGY": 99, "REQUEST_INFO": 99,
                      "ESCALATE_TO_PRINCIPAL": 99, "RECOMMEND_PIT": 2}  # laps before the answer may have changed
 MESSAGE_VERBS = ("RADIO_DRIVER", "DRAFT_PIT_WALL", "BRIEF_MEDIA")
-WORN_WITHIN_LAPS = 0.6  # of his tyres' end, the driver comes in when told he may
+WORN_WITHIN_LAPS = 0.6  # of the tyres' end, the driver comes in on RECOMMEND_PIT
 
 
 class OnTrack(NamedTuple):
@@ -133,7 +133,7 @@ def gap_behind_s(state: RaceState, row: int = 0) -> float:
 
 
 def drivers_choice(scenario: Scenario, race: Race, state: RaceState, row: int = 0) -> int:
-    """What the driver does when told he may come in: the compound he stops for, or -1. He feels his own tyres."""
+    """The driver's choice on RECOMMEND_PIT: the compound to stop for, or -1. The driver feels the true tyre wear."""
     water = float(wetness_now(race, state)[row])
     compound, left = int(state.compound[row, EGO]), scenario.laps - state.lap - 1
     if water >= SLICK_INTER_CROSSOVER:

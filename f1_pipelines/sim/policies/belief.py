@@ -1,4 +1,4 @@
-"""What an engineer knows of a race: what he saw, was told, and can infer. Built from observations alone."""
+"""What an engineer knows of a race from observations alone: seen, answered and inferred."""
 from __future__ import annotations
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""What the expert tries in his futures: plans of stops, and ways to drive."""
+"""Candidates that the expert evaluates: stop plans and driving commands."""
 from __future__ import annotations
 
 from typing import Any
@@ -69,7 +69,7 @@ def _open_closures(o: Observation, belief: Belief) -> list[Closure]:
 
 
 def _chance(o: Observation, belief: Belief) -> float:
-    """Of rain, as far as it was told."""
+    """Probability of rain by the latest forecast."""
     return belief.forecast.chance if belief.forecast is not None else 0.0 if belief.dry else o.rain_chance
 
 

@@ -1,4 +1,4 @@
-"""The expert: plans again each lap over futures sampled from what he saw, was told and can infer.
+"""The expert: plans again each lap over futures sampled from its belief.
 
 He never touches the scenario or the race: `decide(observation)` is all he gets. Each lap holds one command, so what he
 would like to do competes: a stop that pays now, a question whose answer decides, a message that is due, a change of
@@ -73,7 +73,7 @@ class Expert:
         self._asked_on: dict[str, int] = {}
 
     def see(self, o: Observation) -> None:
-        """Take in a lap, whoever calls it: what was asked and told before it, by him or by somebody else."""
+        """Update the belief with a lap, whoever commands it, including earlier questions and messages."""
         self._belief.see(o, self._last)
         self._last = o
         self._asked_on |= {verb: o.lap - 1 for verb, fact in ANSWERS.items() if fact in o.facts and not o.done}

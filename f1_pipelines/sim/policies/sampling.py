@@ -115,7 +115,7 @@ def _plans(o: Observation, belief: Belief, numbers: np.ndarray, compound: np.nda
 
 def _race_plans(o: Observation, belief: Belief, numbers: np.ndarray, compound: np.ndarray, used: np.ndarray,
                 rng: np.random.Generator) -> OpponentPlans:
-    """The next stop of each opponent in a Grand Prix, before his set is worn out or for the rule; later ones follow."""
+    """The next stop of each opponent in a Grand Prix, before the set is worn out or for the rule; later ones follow."""
     ages = {c.number: c.age_laps for c in o.cars}
     life = np.array(belief.circuit.cliff_laps)
     slick = np.minimum(compound, HARD)

@@ -85,7 +85,7 @@ class FixedStop:
 
 
 class Checklist:
-    """A careful beginner: asks fuel and forecast, saves if told to, stops when tyres, water or safety car say so."""
+    """A careful beginner: asks for fuel and forecast, saves fuel, stops for worn tyres, water and safety cars."""
 
     def begin(self, observation: Observation) -> None:
         """Nothing known."""

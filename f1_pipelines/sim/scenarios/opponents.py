@@ -1,10 +1,10 @@
-"""What the opponents do on a lap: each follows a plan and departs from it in his own way.
+"""What the opponents do on a lap: each follows a plan and departs from it by its character.
 
-plan_follower          stops on his lap; takes a closed track only within two laps of it; last to change for rain
-undercutter            stops up to three laps early when he is within 2.5 s of the car ahead
+plan_follower          stops on its planned lap; uses a closed track only within two laps of it; last to change for rain
+undercutter            stops up to three laps early when within 2.5 s of the car ahead
 safety_car_opportunist stops under any safety car or VSC while a stop is still due
 rain_gambler           takes intermediates on a forecast, and slicks while the track is still damp
-defender               defends against a car within a second, and covers a stop made from right behind him
+defender               defends against a car within a second, and covers a stop made from right behind
 
 In a Grand Prix whoever is worn out comes in besides. They see what a pit wall sees: the lap times of the field, the
 status of the coming lap, the water of the last one.
@@ -23,7 +23,7 @@ from f1_pipelines.sim.engine.state import RaceState
 from f1_pipelines.sim.scenarios.plans import DEFENDER, GAMBLER, KINDS, NEVER, UNDERCUTTER, OpponentPlans, by_column
 
 # By column: wetness at which each leaves slicks (ours never on its own) and goes back to them, and how many laps before
-# his own each takes a closed track for his stop, in a sprint and in a Grand Prix.
+# the planned one each uses a closed track for its stop, in a sprint and in a Grand Prix.
 TO_INTER = (9.0, 0.32, 0.28, 0.28, 0.14, 0.30)
 TO_SLICK = (-9.0, 0.15, 0.19, 0.19, 0.27, 0.17)
 CLOSED_REACH = (-99, 2, 3, 99, 2, 3)
@@ -31,7 +31,7 @@ CLOSED_REACH_FULL = (-99, 4, 6, 15, 6, 6)
 TO_WET, FROM_WET = 0.88, 0.70
 LEAST_WATER = min(TO_INTER[1:])  # that anybody does anything about
 UNDERCUT_GAP_S, COVER_GAP_S, DEFEND_GAP_S = 2.5, 3.0, 1.0
-COVER_REACH = 5  # laps before his own that a defender stops to cover one
+COVER_REACH = 5  # laps before the planned one that a defender stops to cover one
 _DEFENDING = int(drive_code(mode=DEFEND))
 _LEVEL_S, _DEFEND_GAP_S = np.array(0.0), np.array(DEFEND_GAP_S)  # quicker than numbers
 _UNDERCUTTERS, _GAMBLERS = slice(UNDERCUTTER, None, KINDS), slice(GAMBLER, None, KINDS)

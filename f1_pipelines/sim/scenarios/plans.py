@@ -10,7 +10,7 @@ import numpy as np
 UNDERCUTTER, OPPORTUNIST, GAMBLER, DEFENDER = 2, 3, 4, 5  # columns; 1 is the plan follower, from 6 on they repeat
 KINDS = 5
 UNDERCUT_REACH = 3
-EARLY_REACH = (0, 0, UNDERCUT_REACH, 0, 0, 0)  # laps before his own that each may stop, whatever the others do
+EARLY_REACH = (0, 0, UNDERCUT_REACH, 0, 0, 0)  # laps before the planned one that each may stop, whatever the others do
 NEVER = 1 << 30  # a lap that no race reaches
 
 
@@ -41,7 +41,7 @@ class OpponentPlans:
     lap: np.ndarray  # at whose end, 0: no such stop
     compound: np.ndarray
     gamble_lap: np.ndarray  # (E,)
-    full: bool = False  # Grand Prix: longer than a set lasts, so that who is worn out stops whatever he planned
+    full: bool = False  # Grand Prix: longer than a set lasts, so that a car on worn tyres stops whatever its plan
     _kept: list[Any] = field(default_factory=lambda: [(None, None)])
 
     def open_stops(self, stops: np.ndarray) -> OpenStops:

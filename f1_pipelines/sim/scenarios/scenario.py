@@ -249,7 +249,7 @@ def _pace_and_grid(dice: ScenarioRng, gaps_s: Sequence[float]) -> tuple[np.ndarr
 
 def _plan(dice: ScenarioRng, circuit: CircuitParameters, laps: int, wear: float, rule: bool, compound: int,
           age: int) -> tuple[int, int]:
-    """When and for what an opponent means to stop. He knows the usual life of his tyres and the rule, no more."""
+    """Planned stops and compounds of an opponent, from the usual tyre life and the two-compound rule alone."""
     when, which, need = dice.uniform(0.35, 0.75), dice.uniform(), dice.uniform()
     life = circuit.cliff_laps[compound] / wear - age
     others = [c for c in (SOFT, MEDIUM, HARD) if c != compound]

@@ -17,7 +17,7 @@ def foreseen(scenario: Scenario, lap: int) -> bool:
 
 
 def windows(scenario: Scenario, stops: tuple[tuple[int, int], ...]) -> list[Window]:
-    """What must be told if we stop so, the most urgent first."""
+    """Messages that these stops make due, the most urgent first."""
     due: list[Window] = [
         (max(lap - 4, 1), lap - 1, f"Box lap {lap} for {COMPOUNDS[compound]}s")
         for lap, compound in stops if foreseen(scenario, lap)]

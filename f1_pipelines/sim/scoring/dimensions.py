@@ -56,7 +56,7 @@ def race_result(finished: bool, position: int, time_s: float, best_position: int
     Args:
         finished: Saw the flag and was not disqualified.
         position, time_s: Ours at the flag; best_ those of the best race found for this car with full knowledge.
-        rival: `none`, `beaten`, `ahead` (he finished ahead), or `unbeatable` (ahead of the oracle as well).
+        rival: `none`, `beaten`, `ahead` (it finished ahead), or `unbeatable` (ahead of the oracle as well).
 
     >>> race_result(True, 2, 1000.0, 2, 1000.0)
     1.0

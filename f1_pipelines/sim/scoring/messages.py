@@ -1,6 +1,6 @@
 """Messages judged on what this race made of them: `comms(messages, race) -> (score, verdicts)`.
 
-Due is what somebody must be told in this race: each stop that could be announced (or that there is none), rain that
+Due messages of this race: each stop that could be announced (or that there is none), rain that
 comes, a closed track, the rival where there is one. A message earns its topic once if what it says is true and comes
 in time; naming all (lap and compound of the stop, lap of the rain) earns it in full, else half. What is false costs,
 and so does saying again, or nothing at all: the driver has a car to drive.
@@ -53,7 +53,7 @@ class Course:
 
 
 def due_topics(course: Course) -> list[str]:
-    """What has to be told in this race.
+    """Topics that are due in this race.
 
     >>> due_topics(Course((Lap(0, 0.0, {}, frozenset()),) * 9, ((5, 2, True),), rival=44))
     ['stop 5', 'rival']

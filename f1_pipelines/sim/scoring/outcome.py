@@ -92,7 +92,7 @@ def outcome_of(race: Race, history: Sequence[RaceState], rivals: np.ndarray) -> 
 def tyre_loss_s(race: Race, state: RaceState) -> np.ndarray:
     """(E,) seconds that our tyres cost in the coming lap by being worn out, of the wrong kind, or out of temperature.
 
-    Ordinary wear is no loss: every tyre has it. Behind a safety car nobody loses time, whatever his tyres.
+    Ordinary wear is no loss: every tyre has it. Behind a safety car no tyre loses time.
     """
     engine = race.engine
     loss = 0.0

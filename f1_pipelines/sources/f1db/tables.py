@@ -80,7 +80,7 @@ def qualifying(release: F1dbRelease, races: pd.DataFrame, session: str) -> pd.Da
     rows = _car_rows(frame, races, session).assign(position=frame["positionNumber"])
     for n in (1, 2, 3):
         rows[f"q{n}_s"] = frame[f"q{n}Millis"] / 1000
-    # Qualifying of one segment (2018-2026 only where it was cut short) is told as one time.
+    # Qualifying of one segment (2018-2026 only where it was cut short) has one time.
     rows["q1_s"] = rows["q1_s"].fillna(frame["timeMillis"] / 1000)
     # A car excluded afterwards can stand twice (2023-great-britain): with its times, and again as DSQ without any.
     repeated = rows.duplicated(["weekend", "driver"], keep=False)

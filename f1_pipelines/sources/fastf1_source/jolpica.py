@@ -153,6 +153,6 @@ def _total_s(row: dict[str, Any]) -> float | None:
 def _status(row: Any, season: int) -> str:
     status = classify_status(row.code, row.status_text, row.gap_laps if pd.notna(row.gap_laps) else None)
     if status == "retired" and row.classified and pd.notna(row.time_s):
-        raise InvalidRows(f"{season} {row.driver} crossed the line in place {row.code}, but his status "
+        raise InvalidRows(f"{season} {row.driver} crossed the line in place {row.code}, but the status "
                           f"{row.status_text!r} is no known word; add it to sources/classification.py")
     return status

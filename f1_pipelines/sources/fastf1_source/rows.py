@@ -18,8 +18,8 @@ _BEST_LAP = next(column for column in PRACTICE.columns if column.name == "best_l
 def entries(loaded: Loaded, season: int) -> pd.DataFrame:
     """Who drove: `driver`, `constructor` and `car_number` by FastF1's DriverNumber.
 
-    Only cars with a lap: the driver list of a session may name a substitute beside the one he replaces. Each is
-    resolved by what this session's list says of him, because the ids that FastF1 adds are the race's.
+    Only cars with a lap: the driver list of a session may name a substitute beside the driver replaced. Each is
+    resolved by this session's list, because the ids that FastF1 adds are the race's.
 
     Raises:
         UnknownEntrant: A driver or team is not in our dimension.

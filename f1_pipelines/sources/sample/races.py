@@ -104,7 +104,7 @@ def _drive_batch(starts: list[Start]) -> list[Driven]:
                    np.stack([plan.compounds for plan in planned], axis=1), luck, feel, two_compounds)
     in_pit_lane = np.stack([start.grid.pit_lane[own] for start, own in zip(starts, cars, strict=True)])
     states, stops = _run(race, wall, in_pit_lane)
-    return _kept(race, states, stops, starts, cars)
+    return _driven_races(race, states, stops, starts, cars)
 
 
 def _setup(starts: list[Start], cars: list[np.ndarray], entries: list[tuple[Entry, ...]], rain: np.ndarray,
@@ -159,8 +159,8 @@ def _late(race: Race, state: RaceState, late_s: np.ndarray) -> RaceState:
                        line_s=(*state.line_s[:-1], elapsed))
 
 
-def _kept(race: Race, states: list[RaceState], stops: list[np.ndarray], starts: list[Start],
-          cars: list[np.ndarray]) -> list[Driven]:
+def _driven_races(race: Race, states: list[RaceState], stops: list[np.ndarray], starts: list[Start],
+                  cars: list[np.ndarray]) -> list[Driven]:
     """The batch cut into its races."""
     result = classify(race, states[-1])
     before, after = states[:-1], states[1:]

@@ -93,7 +93,7 @@ def qualifying(weekend: Weekend, session: str, entries: tuple[Entry, ...], field
         lap_s = np.round(perfect * EVOLUTION[n] * (1.0 + pct / 100.0), 3)
         out = outs[n] < (NO_TIME_LATER if n else NO_TIME_QUALIFYING)
         times.append(np.where(taking & ~out, lap_s, np.nan))
-        # Within a segment by time; whoever has none in it stays behind those who have, as he was before.
+        # Within a segment by time; cars without one stay behind, in their order so far.
         rank = np.where(taking & ~out, lap_s, np.inf)
         head = order[:size] if n else order
         order = np.concatenate([head[rank[head].argsort(kind="stable")], order[len(head):]])

@@ -1,6 +1,6 @@
 """Does practice (GRPO) lift an imitator (SFT)? Several training seeds, reported on races that nothing else ever uses.
 
-    python -m benchmarks.practice --seeds 3 --set temperature=1.0 --set learning_rate=3e-4
+    python -m benchmarks.grpo --seeds 3 --set temperature=1.0 --set learning_rate=3e-4
 
 The hypothesis: values of calls under the current policy with common random numbers are a signal good enough to lift the
 greedy score of an imitator on races it has not practised on. Settings and steps are chosen on the validation split;
