@@ -1,6 +1,6 @@
 """Does practice (GRPO) lift an imitator (SFT)? Several training seeds, reported on races that nothing else ever uses.
 
-    python -m benchmarks.grpo --seeds 3 --set temperature=1.0 --set lr=3e-4
+    python -m benchmarks.grpo --seeds 3 --set temperature=1.0 --set learning_rate=3e-4
 
 The hypothesis: values of calls under the current policy with common random numbers are a signal good enough to lift the
 greedy score of an imitator on races it has not practised on. Settings and steps are chosen on the validation split;
@@ -22,13 +22,12 @@ from f1_pipelines.engineer.inference.checkpoints import load_engineer
 from f1_pipelines.engineer.progress import Reporter
 from f1_pipelines.engineer.rollout import batched_rollout
 from f1_pipelines.engineer.scenario_sampler import ScenarioSampler, stored_sampler
+from f1_pipelines.engineer.seed_ranges import HELD_OUT_SKIPPED_BY_BENCHMARKS as SKIP
 from f1_pipelines.engineer.seed_ranges import held_out_races
 from f1_pipelines.engineer.training.job import Job, run
 from f1_pipelines.evaluation.bootstrap import mean_interval
 from f1_pipelines.settings import settings
 from f1_pipelines.warehouse.database import WarehouseFile
-
-SKIP = 400  # held-out seeds of each family left to other reports
 
 
 def practise(sft: Path, sampler: ScenarioSampler, profile: str, seeds: list[int], changes: dict[str, float],

@@ -57,13 +57,13 @@ def sft_dataset(context: dg.AssetExecutionContext, config: DatasetConfig,
         with_fewer_stay_outs,
         without_needless_call,
     )
-    from f1_pipelines.engineer.seed_ranges import race_keys
+    from f1_pipelines.engineer.seed_ranges import demonstration_races
 
     with warehouse.read() as connection:
         sampler = sampler_of(connection)
     workers, frames = config.workers or os.cpu_count() or 1, []
     for split, races, odd in (("train", config.races, config.odd), ("validation", config.validation_races, 0.0)):
-        keys, turns = race_keys(split, races), []
+        keys, turns = demonstration_races(split, races), []
         for done, race_turns in enumerate(expert_demonstrations(sampler, keys, workers, odd, config.futures), start=1):
             turns += [without_needless_call(turn, config.calm_s) for turn in race_turns]
             if done % 100 == 0:

@@ -37,12 +37,12 @@ def promoted_engineers(context: dg.AssetExecutionContext, warehouse: Warehouse,
             failed = of_all + (of_grpo if stage == "grpo" else [])
             curve = connection.execute("SELECT * FROM strategy.training_curve WHERE run = ? AND stage = ?",
                                        [checkpoint, stage]).df()
-            verdict = Verdict(False, f"blocking checks did not pass: {'; '.join(failed)}", examined=False) if failed \
+            verdict = Verdict(False, f"blocking checks did not pass: {'; '.join(failed)}", evaluated=False) if failed \
                 else acceptance_verdict(engineer, episodes, curve, engineers.folder)
             if verdict.accepted:
                 connection.execute("UPDATE strategy.engineers SET promoted = (checkpoint = ?) WHERE stage = ? AND "
                                    "profile = ?", [checkpoint, stage, engineers.profile])
-            elif verdict.examined:
+            elif verdict.evaluated:
                 connection.execute("UPDATE strategy.engineers SET promoted = false WHERE checkpoint = ?", [checkpoint])
             connection.execute("UPDATE strategy.engineers SET promotion = ? WHERE checkpoint = ?",
                                [verdict.reason, checkpoint])

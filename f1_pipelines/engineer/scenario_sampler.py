@@ -1,8 +1,7 @@
-"""The races that an engineer is trained and evaluated on: sprints on circuits and in fields of the warehouse.
+"""The races that engineers are trained and evaluated on: sprints on circuits and in fields of the warehouse.
 
-A model that reads the same forty numbers and twenty circuits in all its races learns them by heart, and is lost among
-others (docs/lab-notes/race-engineer.md). A share of the training races therefore has numbers and a name that no season
-knows.
+A model that reads the same forty car numbers and twenty circuits in all its races memorizes them and fails on others
+(docs/lab-notes/race-engineer.md). So a share of the training races has invented car numbers and circuit names.
 """
 from __future__ import annotations
 
@@ -21,37 +20,37 @@ from f1_pipelines.sim.scenarios.rng import digest, share
 from f1_pipelines.weekend_scenarios import GRID_GAP_PCT, RACE_SHARE, fitted_circuits
 
 RIVALS = 5
-LAP_S = 85.0  # to turn a gap in % of a lap into seconds; fields are not drawn by circuit
-UNFAMILIAR = 0.5  # share of the training races under other names
-NUMBERS = 100  # car numbers; of `renamed` races they are mirrored
-INVENTED_CIRCUIT = "valdemora"  # no circuit
+LAP_S = 85.0  # turns a gap in % of a lap into seconds; fields are drawn independently of the circuit
+UNFAMILIAR = 0.5  # share of the training races with invented names
+NUMBERS = 100  # car numbers are below; `renamed` races use NUMBERS - number
+INVENTED_CIRCUIT = "valdemora"  # of `renamed` races
 _CONSONANTS, _VOWELS = "bcdfghjklmnprstvz", "aeiou"
 
 
 @dataclass(frozen=True)
 class ScenarioSampler:
-    """Sprints with what was measured: parameters of circuits, and fields as close as those of stored weekends.
+    """Makes sprints from fitted circuit parameters and from fields with the gaps of stored weekends.
 
-    Without either they are those of `make_scenario`.
+    Without either, the sprints are those of `make_scenario`.
     """
 
-    circuits: Mapping[str, CircuitParameters] = field(default_factory=dict)
+    circuits: Mapping[str, CircuitParameters] = field(default_factory=dict)  # by circuit name
     fields: tuple[GridSpec, ...] = ()
 
     def scenario(self, family: str, seed: int, renamed: bool = False) -> Scenario:
-        """The sprint of that family and seed. The seed draws its field, too.
+        """The sprint of a family and seed; the seed also draws the field.
 
         Args:
             family: One of `FAMILIES`.
-            seed: Of the race.
-            renamed: The same grid, plans and events with other car numbers and a circuit nobody has heard of. Luck is
-                keyed by car number, so the scatter of laps differs: means compare, single races do not.
+            seed: Seed of the race.
+            renamed: Keep grid, plans and events, but change the car numbers and the circuit's name. Lap noise is keyed
+                by car number, so it differs: compare means, not single races.
         """
         drawn = self.fields[digest("field", family, seed) % len(self.fields)] if self.fields else GridSpec()
         if renamed:
             numbers, name = tuple(NUMBERS - number for number in drawn.numbers), INVENTED_CIRCUIT
         elif split_of(family, seed) == "train" and share("unfamiliar", family, seed) < UNFAMILIAR:
-            numbers, name = _unfamiliar(family, seed, len(drawn.numbers))
+            numbers, name = _invented_names(family, seed, len(drawn.numbers))
         else:
             return make_scenario(family, seed, circuits=self.circuits, field=drawn)
         made = make_scenario(family, seed, circuits=self.circuits, field=replace(drawn, numbers=numbers))
@@ -59,24 +58,24 @@ class ScenarioSampler:
 
     @cached_property
     def version(self) -> str:
-        """Digest of what was measured: the same for the same races."""
+        """Digest of circuits and fields: equal if and only if the races are the same."""
         return f"{digest(self.as_json()):016x}"
 
     def as_json(self) -> str:
-        """All of it, for another process."""
+        """Circuits and fields as JSON, for another process and for `version`."""
         return json.dumps({"circuits": {name: asdict(self.circuits[name]) for name in sorted(self.circuits)},
-                           "fields": [asdict(one) for one in self.fields]}, sort_keys=True)
+                           "fields": [asdict(spec) for spec in self.fields]}, sort_keys=True)
 
     @classmethod
     def from_json(cls, text: str) -> ScenarioSampler:
-        """The scenes of `as_json`."""
-        fields = json.loads(text)
-        return cls({name: CircuitParameters(**_tuples(values)) for name, values in fields["circuits"].items()},
-                   tuple(GridSpec(**_tuples(values)) for values in fields["fields"]))
+        """The sampler that `as_json` wrote."""
+        stored = json.loads(text)
+        return cls({name: CircuitParameters(**_tuples(values)) for name, values in stored["circuits"].items()},
+                   tuple(GridSpec(**_tuples(values)) for values in stored["fields"]))
 
 
 def stored_sampler(connection: duckdb.DuckDBPyConnection) -> ScenarioSampler:
-    """Scenes from `sim.circuits`, `features.ranking` and the car numbers of the weekends."""
+    """A sampler with the circuits of `sim.circuits` and, from `features.ranking`, the fields of stored weekends."""
     rows = connection.sql("""
         SELECT f.weekend, f.qualifying_gap_pct AS gap, r.car_number AS number
         FROM features.ranking f JOIN race.current_results r USING (weekend, driver)
@@ -84,11 +83,11 @@ def stored_sampler(connection: duckdb.DuckDBPyConnection) -> ScenarioSampler:
         ORDER BY f.race_start, f.qualifying_gap_pct, f.driver""").df()
     fields = [_field(group["gap"].to_numpy(float), group["number"].dropna().astype(int).tolist())
               for _, group in rows.groupby("weekend", sort=False)]
-    return ScenarioSampler(fitted_circuits(connection), tuple(one for one in fields if one is not None))
+    return ScenarioSampler(fitted_circuits(connection), tuple(spec for spec in fields if spec is not None))
 
 
-def _unfamiliar(family: str, seed: int, count: int) -> tuple[tuple[int, ...], str]:
-    """Car numbers and the name of a circuit, made up for that race."""
+def _invented_names(family: str, seed: int, count: int) -> tuple[tuple[int, ...], str]:
+    """`count` car numbers and the name of a circuit, invented for this race."""
     rng = np.random.default_rng(digest("names", family, seed))
     numbers = rng.permutation(np.arange(1, NUMBERS))[:count].tolist()
     syllables = [_CONSONANTS[rng.integers(len(_CONSONANTS))] + _VOWELS[rng.integers(len(_VOWELS))]
@@ -97,21 +96,25 @@ def _unfamiliar(family: str, seed: int, count: int) -> tuple[tuple[int, ...], st
 
 
 def _tuples(values: Mapping[str, Any]) -> dict[str, Any]:
-    """JSON knows lists only."""
+    """Lists as tuples, which JSON does not have."""
     return {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
 
 
 def _field(gap_pct: np.ndarray, numbers: list[int]) -> GridSpec | None:
-    """The five cars around the middle of a qualifying, against the car between them; None for too small a field.
+    """The five cars around the middle of a qualifying, relative to the car in the middle; None for too small a field.
 
-    Equal times would put cars side by side for a whole race, so a place is worth at least `GRID_GAP_PCT`.
+    A place is worth at least `GRID_GAP_PCT`: with equal times cars would run side by side for a whole race.
+
+    Args:
+        gap_pct: (cars,) gaps to pole in qualifying order [% of a lap].
+        numbers: Car numbers of the weekend.
     """
     middle, half = len(gap_pct) // 2, (RIVALS + 1) // 2
     near = [k for k in range(middle - half, middle + half) if k != middle]
     if near[0] < 0 or near[-1] >= len(gap_pct):
         return None
-    ours, least = gap_pct[middle], GRID_GAP_PCT / 2
-    gaps = [RACE_SHARE * (gap_pct[k] - ours) + least * np.sign(k - middle) for k in near]
+    own_gap, min_gap = gap_pct[middle], GRID_GAP_PCT / 2
+    gaps = [RACE_SHARE * (gap_pct[k] - own_gap) + min_gap * np.sign(k - middle) for k in near]
     try:
         return GridSpec(tuple(round(float(gap) / 100.0 * LAP_S, 2) for gap in gaps),
                         tuple(n for n in dict.fromkeys(numbers) if 1 <= n <= 99))

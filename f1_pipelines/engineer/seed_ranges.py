@@ -1,7 +1,8 @@
-"""Which seeds each part of training and evaluation draws its races from.
+"""Every range of race seeds that engineers are trained and evaluated on, in one place.
 
-A range counts the seeds of one split of one family: `race_keys("train", 24, start=HINTS_START)` are the training seeds
-number 10,000 to 10,023 of each family. Ranges of the same split must not overlap (tests/engineer/test_seed_ranges.py).
+`seeds_of` assigns each seed of a family to one split (train, validation, test or unseen_circuit; unseen_family for the
+family that is never trained on), so races of different splits never coincide. Within a split each use starts at a seed
+of its own and takes the split's seeds from there on; tests/engineer/test_seed_ranges.py shows that no uses overlap.
 """
 from __future__ import annotations
 
@@ -12,47 +13,64 @@ from f1_pipelines.sim.scenarios import FAMILIES, UNSEEN_FAMILY, seeds_of
 RaceKey = tuple[str, int]  # family, seed
 TRAINED_FAMILIES = tuple(name for name in FAMILIES if name != UNSEEN_FAMILY)
 
-# Split "train".
-DEMONSTRATIONS_START = 0  # races of the expert, and validation turns in the split of that name
-DAGGER_START, DAGGER_ROUND = 5_000, 1_000  # first seed of round 1 less one round; seeds reserved for each round
-HINTS_START = 10_000  # races whose post-mortems become memory hints
-KL_PROBES_START = 19_000  # prompts on which GRPO measures its distance from the SFT policy
-GRPO_START, GRPO_RACES = 20_000, 4_000  # races that GRPO samples from, of all families together
+# Train split.
+DEMONSTRATIONS_START = 0  # races that the expert drives (`sft_dataset`)
+DAGGER_START, SEEDS_PER_DAGGER_ROUND = 5_000, 1_000  # races that the student drives; round 1 starts at 6,000
+HINTS_START = 10_000  # races whose post-mortems become hints (`strategy_evaluation`)
+KL_PROBES_START = 19_000  # states at which the drift from the SFT policy is measured
+GRPO_START, GRPO_RACES = 20_000, 4_000  # races of the GRPO rollouts, of all trained families together
 
-# A rejection round draws from GRPO's races with a step number that no training reaches.
-REJECTION_FIRST_STEP = 1_000_000
+# Validation split: turns held out from SFT (`sft_dataset`), and races that select the GRPO checkpoint.
+VALIDATION_START = 0
+
+# Test, unseen_family and unseen_circuit splits: reported, never trained on, never used to choose anything.
+# `strategy_evaluation` and `f1 policies` (`sim.policies.episodes`) use the first seeds; benchmarks skip those.
+HELD_OUT_SKIPPED_BY_BENCHMARKS = 400
 
 
 def race_keys(split: str, count: int, families: Sequence[str] = TRAINED_FAMILIES, start: int = 0) -> list[RaceKey]:
-    """Family and seed of races of a split, families in turn.
-
-    Args:
-        split: Split of the scenarios, such as `train`.
-        count: Seeds of each family.
-        families: Scenario families.
-        start: Seeds of the split to leave out first.
-    """
+    """The first `count` seeds of the split from `start` on in each family, families alternating."""
     by_family = {family: seeds_of(family, split, count, start) for family in families}
     return [(family, by_family[family][k]) for k in range(count) for family in families]
 
 
-def dagger_keys(races: int, number: int) -> list[RaceKey]:
-    """The races of a DAgger round.
+def demonstration_races(split: str, count: int) -> list[RaceKey]:
+    """Races that the expert drives: `count` of each trained family, of the train or validation split."""
+    return race_keys(split, count, start=DEMONSTRATIONS_START if split == "train" else VALIDATION_START)
 
-    Args:
-        races: Races of each trained family.
-        number: Number of the round, from 1.
-    """
-    return race_keys("train", races, start=DAGGER_START + DAGGER_ROUND * number)
+
+def dagger_races(number: int, count: int) -> list[RaceKey]:
+    """Races that the student drives in DAgger round `number` (from 1): `count` of each trained family."""
+    return race_keys("train", count, start=DAGGER_START + SEEDS_PER_DAGGER_ROUND * number)
+
+
+def hint_races(count: int) -> list[RaceKey]:
+    """Training races whose post-mortems become hints: `count` of each trained family."""
+    return race_keys("train", count, start=HINTS_START)
+
+
+def grpo_races() -> list[RaceKey]:
+    """The pool of races from which each GRPO step draws."""
+    return race_keys("train", GRPO_RACES // len(TRAINED_FAMILIES), start=GRPO_START)
+
+
+def kl_probe_races(count: int) -> list[RaceKey]:
+    """Races with a state each at which the policy is compared with the SFT policy: `count` of all families together."""
+    return race_keys("train", -(-count // len(TRAINED_FAMILIES)), start=KL_PROBES_START)[:count]
+
+
+def selection_races(count: int) -> list[RaceKey]:
+    """Validation races that select the GRPO checkpoint: `count` of each trained family."""
+    return race_keys("validation", count, start=VALIDATION_START)
 
 
 def held_out_races(count: int, unseen_circuits: int = 0, skip: int = 0) -> list[RaceKey]:
-    """The races of an evaluation, none of which anything is trained or selected on.
+    """Races that engineers are evaluated on.
 
     Args:
-        count: Races of each family: seeds of the test split, and of the family that is never trained on.
+        count: Races of each family: test seeds, and seeds of the family that is never trained on.
         unseen_circuits: Races of each trained family on circuits that are never trained on.
-        skip: Seeds of each to leave out first.
+        skip: Seeds of each family and split to leave out first.
     """
     keys = race_keys("test", skip + count)[skip * len(TRAINED_FAMILIES):]
     keys += race_keys("unseen_family", skip + count, (UNSEEN_FAMILY,))[skip:]

@@ -19,6 +19,8 @@ MIGRATIONS: dict[int, tuple[str, ...]] = {
     2: (
         "ALTER TABLE strategy.sft_turns RENAME COLUMN driver TO collected_by",
         "UPDATE strategy.sft_turns SET collected_by = 'student' WHERE collected_by = 'pupil'",
+        # TRL's own metric of that name, over a whole batch, gives way to ours.
+        "DELETE FROM strategy.training_curve WHERE metric = 'frac_reward_zero_std'",
         *(f"UPDATE strategy.training_curve SET metric = '{now}' WHERE metric = '{before}'"
           for before, now in _METRICS.items()),
     ),
@@ -45,6 +47,6 @@ def migrate(connection: duckdb.DuckDBPyConnection, stored: int, wanted: int) -> 
 
 
 def _table_of(statement: str) -> str:
-    """`schema.table` of an ALTER TABLE or UPDATE statement."""
+    """`schema.table` of an ALTER TABLE, DELETE FROM or UPDATE statement."""
     words = statement.split()
-    return words[2] if words[0] == "ALTER" else words[1]
+    return words[2] if words[0] in ("ALTER", "DELETE") else words[1]

@@ -136,8 +136,8 @@ EPISODE = "UPDATE strategy.episodes SET {} WHERE policy = '{}'"
 @pytest.mark.parametrize(("stage", "damage", "why"), [
     ("sft", EPISODE.format("parse_failures = 1", "sft"), "10.0% of its outputs are no commands (at most 0.5%)"),
     ("grpo", EPISODE.format("parse_failures = 1", "grpo"), "10.0% of its outputs are no commands"),
-    ("sft", EPISODE.format("score = 0.1", "sft"), "worse than what it was trained from"),
-    ("grpo", EPISODE.format("score = score - 0.2", "grpo"), "worse than what it was trained from"),
+    ("sft", EPISODE.format("score = 0.1", "sft"), "worse than its parent"),
+    ("grpo", EPISODE.format("score = score - 0.2", "grpo"), "worse than its parent"),
     ("sft", EPISODE.format("checkpoint = 'another'", "sft"), "it has driven 0 races of the evaluation"),
     ("untrained", "DELETE FROM strategy.episodes WHERE policy = 'untrained'", "it has driven 0 races"),
     ("grpo", "UPDATE strategy.training_curve SET value = 0.6 WHERE metric = 'selection_score'",

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from f1_pipelines.engineer.data.demonstrations import Turn, expert_demonstrations
+from f1_pipelines.engineer.data.demonstrations import Demonstration, expert_demonstrations
 from f1_pipelines.engineer.evaluation.memory_hints import random_hint
 from f1_pipelines.engineer.inference.checkpoints import save_engineer
 from f1_pipelines.engineer.inference.engineer import Engineer
@@ -59,7 +59,7 @@ TOY = Architecture(hidden=32, layers=1, heads=2, kv_heads=1, head_dim=16, feed_f
 
 
 @pytest.fixture(scope="session")
-def turns() -> list[Turn]:
+def turns() -> list[Demonstration]:
     """The expert's turns of six training races. They have the usual names: a toy learns little from so few others."""
     keys = race_keys("train", 12, ("dry_strategy_sprint", "tyre_cliff_management"))
     usual = [key for key in keys if ScenarioSampler().scenario(*key) == make_scenario(*key) and not random_hint(*key)]
@@ -76,8 +76,10 @@ def toy_profile() -> Profile:
     """A model of a few thousand weights, trained for a few steps."""
     return replace(
         profile_of("tiny"), architecture=TOY, max_new_tokens=12,
-        sft=SftSettings(epochs=12.0, batch=8, lr=1e-2, warmup_steps=2, rounds=1, round_races=1, round_epochs=1.0),
-        grpo=GrpoSettings(steps=2, races=2, states=4, looks=2, samples=4, lr=1e-3, batch=8, temperature=1.0))
+        sft=SftSettings(epochs=12.0, batch_size=8, learning_rate=1e-2, warmup_steps=2, dagger_rounds=1, dagger_races=1,
+                        dagger_epochs=1.0),
+        grpo=GrpoSettings(steps=2, races=2, states=4, oversampling=2, num_generations=4, learning_rate=1e-3,
+                          batch_size=8, temperature=1.0))
 
 
 @pytest.fixture(scope="session")

@@ -43,12 +43,12 @@ def card(episodes) -> str:
     return model_card(ENGINEER, leaderboard(episodes), episodes)
 
 
-@pytest.mark.parametrize("told", [
+@pytest.mark.parametrize("text", [
     "# Race engineer `c0ffee`", "`tiny`", "987,654 parameters", "3 layers", "checkpoint `d00d`",
     "| Prompt version | 2 |", "`00ff`", "| Training seed | 3 |", "7,654", "epochs 4.0, lr 0.002", "125 s",
     "4321 tokens/s", "2026-11-29 12:30 UTC", "| Peak memory | - |", 'load_engineer(Path("engineers/c0ffee"))'])
-def test_it_names_what_it_is(card, told):
-    assert told in card
+def test_it_names_what_it_is(card, text):
+    assert text in card
 
 
 def test_its_scores_are_those_of_the_leaderboard(card, episodes):
@@ -61,7 +61,7 @@ def test_its_scores_are_those_of_the_leaderboard(card, episodes):
 
 
 def test_its_limits_come_from_the_data(card):
-    limits = card.split("## What it can't do")[1].split("##")[0]
+    limits = card.split("## Limits")[1].split("##")[0]
     assert re.search(r"- 0\.6\d\d behind the expert in late_safety_car", limits)
     assert "never trained on" in limits and "virtual_safety_car_window" in limits and "1.67% of its outputs" in limits
     assert "same in every race" not in limits
@@ -75,7 +75,7 @@ def test_the_seeds_are_those_that_were_raced(card):
 def test_another_checkpoint_with_no_races_says_so(episodes):
     other = {**ENGINEER, "checkpoint": "beef", "parent": None, "stage": "untrained", "settings": "{}", "n_turns": 0}
     card = model_card(other, leaderboard(episodes), episodes)
-    assert "Not examined yet" in card and "0.7" not in card and "weights drawn from the training seed" in card
+    assert "Not evaluated yet" in card and "0.7" not in card and "weights drawn from the training seed" in card
 
 
 def test_a_score_that_never_changes_is_a_limit(episodes):

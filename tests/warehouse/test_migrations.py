@@ -22,7 +22,7 @@ def version_1(tmp_path):
             connection.execute("ALTER TABLE strategy.sft_turns RENAME COLUMN collected_by TO driver")
             for driver in ("expert", "pupil"):
                 connection.execute(f"INSERT INTO strategy.sft_turns VALUES ({TURN.format(driver)})")
-            for metric in ("dead_moments", "moments", "spread", "pupil_score", "loss"):
+            for metric in ("dead_moments", "frac_reward_zero_std", "moments", "spread", "pupil_score", "loss"):
                 connection.execute("INSERT INTO strategy.training_curve VALUES ('r', 'grpo', 'tiny', 0, 1, ?, 0.5)",
                                    [metric])
     return warehouse

@@ -1,7 +1,7 @@
-"""A round of DAgger: the student drives, the expert relabels each lap.
+"""A DAgger round: the student drives races, the expert relabels every lap.
 
-A student that was trained on the expert's races alone has not seen the states that its own mistakes lead to: it agrees
-with the expert in 73 % of the expert's laps and in 47 % of its own (docs/lab-notes/race-engineer.md).
+A student trained on the expert's races alone does not know what to do after a mistake of its own: in its own races it
+agrees with the expert far less often than in the expert's (docs/lab-notes/race-engineer.md).
 """
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from f1_pipelines.engineer.data.demonstrations import Turn, relabel_with_expert, without_needless_call
+from f1_pipelines.engineer.data.demonstrations import Demonstration, relabel_with_expert, without_needless_call
 from f1_pipelines.engineer.progress import Reporter
 from f1_pipelines.engineer.rollout import batched_rollout
 from f1_pipelines.engineer.scenario_sampler import ScenarioSampler
-from f1_pipelines.engineer.seed_ranges import dagger_keys
+from f1_pipelines.engineer.seed_ranges import dagger_races
 
 if TYPE_CHECKING:
     from f1_pipelines.engineer.inference.engineer import Engineer
@@ -25,44 +25,44 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class DaggerRound:
-    """The turns of a round, labelled by the expert, and the student's score in each race."""
+    """Every lap that the student drove, labelled by the expert, and the student's score in each race."""
 
-    turns: list[Turn]
+    demonstrations: list[Demonstration]
     scores: list[float]
 
 
 def dagger_round(engineer: Engineer, sampler: ScenarioSampler, races: int, number: int, work: Path,
                  reporter: Reporter) -> DaggerRound:
-    """Let the engineer drive and the expert relabel. A resumed run reads the round from the work folder.
+    """Have the student drive races and the expert relabel them. A stored round is read, not driven again.
 
     Args:
         engineer: The student after the training so far.
         sampler: Makes the races.
         races: Races of each trained family.
         number: Number of the round, from 1.
-        work: Folder of the training.
-        reporter: Receives the student's score and its agreement with the expert.
+        work: Folder of the training, where the round is stored.
+        reporter: Receives the score and how often student and expert agree.
     """
-    path, scored = work / f"round-{number}.jsonl", work / f"round-{number}.scores.json"
+    path, scores_path = work / f"round-{number}.jsonl", work / f"round-{number}.scores.json"
     if path.is_file():
-        return DaggerRound(read_demonstrations(path), json.loads(scored.read_text()))
-    keys = dagger_keys(races, number)
-    driven = batched_rollout([sampler.scenario(*key) for key in keys], engineer.commands)
-    outputs = {key: race.outputs for key, race in zip(keys, driven, strict=True)}
-    turns = [without_needless_call(turn) for race_turns in relabel_with_expert(sampler, outputs, os.cpu_count() or 1)
-             for turn in race_turns]
-    commands = [output for race in driven for output in race.outputs]
-    agree = np.mean([turn.completion == output for turn, output in zip(turns, commands, strict=True)])
-    scores = [race.info["score"] for race in driven]
-    reporter.line(f"round {number}: the student scores {np.mean(scores):.3f} in {len(driven)} training races, agrees "
-                  f"with the expert in {agree:.0%} of {len(turns)} laps")
-    scored.write_text(json.dumps(scores))  # first: whoever finds the turns finds these
+        return DaggerRound(read_demonstrations(path), json.loads(scores_path.read_text()))
+    keys = dagger_races(number, races)
+    rollouts = batched_rollout([sampler.scenario(*key) for key in keys], engineer.commands)
+    outputs = {key: rollout.outputs for key, rollout in zip(keys, rollouts, strict=True)}
+    demonstrations = [without_needless_call(lap) for race in relabel_with_expert(sampler, outputs, os.cpu_count() or 1)
+                      for lap in race]
+    student_outputs = [output for rollout in rollouts for output in rollout.outputs]
+    agreement = np.mean([lap.completion == output for lap, output in zip(demonstrations, student_outputs, strict=True)])
+    scores = [rollout.info["score"] for rollout in rollouts]
+    reporter.info(f"round {number}: the student scores {np.mean(scores):.3f} in {len(rollouts)} training races and "
+                  f"agrees with the expert in {agreement:.0%} of {len(demonstrations)} laps")
+    scores_path.write_text(json.dumps(scores))  # first: a round counts as stored once its demonstrations are
     growing = path.with_suffix(".growing")
-    growing.write_text("\n".join(json.dumps(asdict(turn)) for turn in turns))
+    growing.write_text("\n".join(json.dumps(asdict(lap)) for lap in demonstrations))
     growing.rename(path)
-    return DaggerRound(turns, scores)
+    return DaggerRound(demonstrations, scores)
 
 
-def read_demonstrations(path: Path) -> list[Turn]:
-    """The turns of a round."""
-    return [Turn(**json.loads(line)) for line in path.read_text().splitlines()]
+def read_demonstrations(path: Path) -> list[Demonstration]:
+    """The demonstrations of a stored round."""
+    return [Demonstration(**json.loads(line)) for line in path.read_text().splitlines()]

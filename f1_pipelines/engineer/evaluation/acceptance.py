@@ -1,10 +1,11 @@
-"""Whether an engineer may be served: what its own weights did in the evaluation, never what its training logged.
+"""Acceptance test: whether an engineer may be served, by its own races and never by its training log alone.
 
 Notable choices:
-- An engineer that was not evaluated is not served; episodes carry their checkpoint, so another one's prove nothing.
-- The untrained one is served as the baseline that it is: it has to have driven, not to have put out commands.
-- Practice must have raised the score on the validation races that choose its step, and may not be worse than the
-  imitator on held-out ones by the paired 95 % interval. Imitation is held against the untrained one likewise.
+- An engineer that was not evaluated is not served. Episodes name their checkpoint, so other engineers' races don't
+  count.
+- The untrained model is served as the baseline: it must have driven, but its outputs need not parse.
+- No engineer may be worse than its parent on held-out races by the paired 95 % interval, and GRPO must have raised the
+  score on the validation races that select its checkpoint.
 """
 from __future__ import annotations
 
@@ -20,28 +21,28 @@ from f1_pipelines.checkpoints.store import CheckpointError
 from f1_pipelines.engineer.inference.checkpoints import finite_weights, read_checkpoint
 from f1_pipelines.evaluation.bootstrap import mean_interval
 
-MAX_PARSE_FAILURES = 0.005  # share of a trained engineer's outputs at most
+MAX_PARSE_FAILURES = 0.005  # share of a trained engineer's outputs
 MIN_RACES = 6
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether an engineer may be served, why, and whether its own weights were the reason."""
+    """Whether an engineer may be served, and why. `evaluated`: the decision is about its own weights."""
 
     accepted: bool
     reason: str
-    examined: bool = True
+    evaluated: bool = True
 
 
-def acceptance_verdict(engineer: Mapping[str, Any], episodes: pd.DataFrame, curve: pd.DataFrame,
+def acceptance_verdict(engineer: Mapping[str, Any], episodes: pd.DataFrame, history: pd.DataFrame,
                        folder: Path) -> Verdict:
-    """Judge an engineer by its own races.
+    """Test an engineer by its own races.
 
     Args:
         engineer: Row of `strategy.engineers`.
         episodes: Rows of `strategy.episodes` of variant plain: its own, and its parent's on the same races.
-        curve: Rows of `strategy.training_curve` of its training.
-        folder: Where checkpoints of engineers lie.
+        history: Rows of `strategy.training_curve` of its training.
+        folder: Folder of engineer checkpoints.
     """
     stage, checkpoint = str(engineer["stage"]), str(engineer["checkpoint"])
     try:
@@ -55,7 +56,7 @@ def acceptance_verdict(engineer: Mapping[str, Any], episodes: pd.DataFrame, curv
     own = episodes[(episodes["checkpoint"] == checkpoint) & (episodes["policy"] == stage)]
     if len(own) < MIN_RACES:
         return Verdict(False, f"it has driven {len(own)} races of the evaluation (needs {MIN_RACES}); materialize "
-                       "strategy_evaluation", examined=False)
+                       "strategy_evaluation", evaluated=False)
     score = own["score"].to_numpy("float64", na_value=np.nan)
     if not np.isfinite(score).all():
         return Verdict(False, f"{int((~np.isfinite(score)).sum())} of its {len(own)} races have no finite score")
@@ -69,26 +70,26 @@ def acceptance_verdict(engineer: Mapping[str, Any], episodes: pd.DataFrame, curv
         return Verdict(False, f"{unparsed:.1%} of its outputs are no commands (at most {MAX_PARSE_FAILURES:.1%})")
     if worse := _worse_than(own, episodes[episodes["checkpoint"] == engineer["parent"]]):
         return Verdict(False, worse)
-    if not _better_by_selection(curve):
+    if not _better_by_selection(history):
         return Verdict(False, "no GRPO step beat the SFT engineer on the validation races")
     return Verdict(True, summary)
 
 
 def _worse_than(own: pd.DataFrame, parent: pd.DataFrame) -> str | None:
-    """By how much it is worse than what it was trained from, on the races that both have driven."""
-    both = own.merge(parent, on=["family", "seed"], suffixes=("", "_before"))
-    difference = both["score"].astype("float64") - both["score_before"].astype("float64")
+    """A sentence if the engineer is worse than its parent on the races that both have driven, else None."""
+    both = own.merge(parent, on=["family", "seed"], suffixes=("", "_parent"))
+    difference = both["score"].astype("float64") - both["score_parent"].astype("float64")
     high = mean_interval(difference)[1]
     if high < 0:
-        return (f"worse than what it was trained from: {difference.mean():.3f} over {len(both)} races, at most "
+        return (f"worse than its parent: {difference.mean():.3f} over {len(both)} races, 95 % interval up to "
                 f"{high:.3f}")
     return None
 
 
-def _better_by_selection(curve: pd.DataFrame) -> bool:
-    """Whether a GRPO step beat the SFT policy; true where nothing was selected."""
-    selected = curve[curve["metric"] == "selection_score"]
+def _better_by_selection(history: pd.DataFrame) -> bool:
+    """Whether a GRPO step beat the SFT engineer on the selection races; True without a selection."""
+    selected = history[history["metric"] == "selection_score"]
     if selected.empty:
         return True
-    began, practised = (selected.loc[selected["step"].eq(0) == first, "value"].max() for first in (True, False))
-    return bool(practised > (began if pd.notna(began) else -1.0))
+    before, after = (selected.loc[selected["step"].eq(0) == first, "value"].max() for first in (True, False))
+    return bool(after > (before if pd.notna(before) else -1.0))

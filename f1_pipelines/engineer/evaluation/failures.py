@@ -1,13 +1,13 @@
-"""Kinds of failure: which one a loss is, and what is to be learnt from each.
+"""Kinds of failure: which kind a loss is, and the lesson of each kind.
 
-A loss is a stretch of laps in which what was called gave away score for good (`regret`). Its kind follows from which
-dimension lost most, and from the stops of ours and of the oracle in these laps.
+A loss is a run of laps whose calls lost score for good (`regret`). Its kind follows from the dimension that lost most,
+and from our stops and the oracle's in these laps.
 """
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from f1_pipelines.engineer.evaluation.regret import Regret, parsed_commands
+from f1_pipelines.engineer.evaluation.regret import Regret, parsed_command
 from f1_pipelines.engineer.rollout import Rollout
 from f1_pipelines.sim.engine.parameters import COMPOUNDS
 from f1_pipelines.sim.environment.commands import Command
@@ -39,23 +39,23 @@ LESSONS = {
     "parse_failure": "Answer with exactly one valid command.",
 }
 KINDS = tuple(LESSONS)
-OF_STOPS = ("missed_stop", "needless_stop", "stop_too_early", "stop_too_late", "wrong_compound")
+STOP_KINDS = ("missed_stop", "needless_stop", "stop_too_early", "stop_too_late", "wrong_compound")
 RAIN_TYRES = ("inter", "wet")
 Stop = tuple[int, str]  # lap, compound
 
 
 @dataclass(frozen=True)
 class Loss:
-    """Laps `first` to `last` of a race, in which what was called cost `by_dimension` for good.
+    """Laps `first` to `last` of a race, whose calls lost `cost` of the score for good.
 
-    `left` is what each dimension still gives with the oracle from there on.
+    `by_dimension` is the loss by dimension, `remaining` what each dimension still gives with the oracle from there on.
     """
 
     first: int
     last: int
     cost: float
     by_dimension: dict[str, float]
-    left: dict[str, float]
+    remaining: dict[str, float]
 
     @property
     def main(self) -> str:
@@ -63,53 +63,54 @@ class Loss:
         return max(self.by_dimension, key=self.by_dimension.__getitem__)
 
     @property
-    def dry(self) -> bool:
-        """Whether the tank is empty before the flag: fuel and operations give nothing any more, other things do."""
-        legal = self.left["strategy"] + self.left["tyres"] > 0
-        return self.by_dimension["fuel"] > 0 and legal and self.left["fuel"] + self.left["operations"] == 0
+    def out_of_fuel(self) -> bool:
+        """Whether the tank is empty before the flag: fuel and operations give nothing any more, others still do."""
+        left = self.remaining
+        legal = left["strategy"] + left["tyres"] > 0
+        return self.by_dimension["fuel"] > 0 and legal and left["fuel"] + left["operations"] == 0
 
 
 def loss_at(regret: Regret, lap: int) -> Loss:
-    """What the call of that lap lost for good, with the calls after it that belong to the same thing."""
-    after = regret.mended(lap)
+    """The loss that begins with the call of `lap` and lasts until the lap in which the oracle best takes over."""
+    after = regret.recovery_lap(lap)
     before, left = (dict(zip(DIMENSIONS, regret.parts[at - 1].tolist(), strict=True)) for at in (lap, after))
     return Loss(lap, after - 1, float(regret.lost[lap - 1]), {name: before[name] - left[name] for name in left}, left)
 
 
 def kind_of(race: Rollout, regret: Regret, loss: Loss) -> str:
-    """One of `KINDS`."""
-    called = commands_of(race)
-    here = called[loss.first - 1]
-    if here is None:
+    """The kind of a loss, one of `KINDS`."""
+    commands = commands_of(race)
+    first = commands[loss.first - 1]
+    if first is None:
         return "parse_failure"
-    if here.verb == "DONE":
+    if first.verb == "DONE":
         return "handed_over"
-    if loss.dry:
-        inspected = any(command is not None and command.verb == "INSPECT_FUEL_MARGIN" for command in called)
+    if loss.out_of_fuel:
+        inspected = any(command is not None and command.verb == "INSPECT_FUEL_MARGIN" for command in commands)
         return "ran_dry" if inspected or race.scenario.fuel_laps[0] > 0 else "unread_fuel"
     right = race.info["regret_s"] / race.scenario.length <= REGRET_FREE_S and not race.info["disqualified"]
     if loss.main == "comms" and (right or due_stop(race, regret, loss) is None):
-        return _kind_of_talk(race, loss)
+        return _message_kind(race, loss)
     if loss.main == "operations":
-        return "parse_failure" if None in called[loss.first - 1:loss.last] else "wasted_calls"
+        return "parse_failure" if None in commands[loss.first - 1:loss.last] else "wasted_calls"
     if loss.main == "fuel":
         return "fuel_wasted"
-    kind = _kind_of_stop(race, regret, loss)
-    return "bad_luck" if kind in OF_STOPS and right else kind
+    kind = _stop_kind(race, regret, loss)
+    return "bad_luck" if kind in STOP_KINDS and right else kind
 
 
 def commands_of(race: Rollout) -> list[Command | None]:
-    """What was understood in each lap called."""
-    return [parsed_commands(output, race.scenario) for output in race.outputs]
+    """The parsed command of each called lap, None for an illegal output."""
+    return [parsed_command(output, race.scenario) for output in race.outputs]
 
 
 def oracle_stops(regret: Regret) -> list[Stop]:
-    """The stops of the oracle."""
+    """The oracle's stops."""
     return [(lap, command.word) for lap, command in enumerate(regret.oracle, 1) if command.verb == "PIT_NOW"]
 
 
 def our_stops(race: Rollout) -> list[Stop]:
-    """The stops that were made, those left to the driver too."""
+    """The stops that were made, including those of the driver's own choice."""
     return [(lap, COMPOUNDS[compound]) for lap, compound in race.info["stops"]]
 
 
@@ -120,30 +121,30 @@ def due_stop(race: Rollout, regret: Regret, loss: Loss) -> Stop | None:
                 None)
 
 
-def verdicts_of(race: Rollout) -> dict[int, str]:
-    """The judge's verdict of each message, by lap."""
+def message_verdicts(race: Rollout) -> dict[int, str]:
+    """The score's verdict on each message, by lap."""
     laps = [lap for lap, command in enumerate(commands_of(race), 1) if command is not None
             and command.verb in MESSAGE_VERBS]
     return dict(zip(laps, race.info["messages"], strict=True))
 
 
 def false_message(race: Rollout, loss: Loss) -> int:
-    """Lap of the first false message until the end of a loss, 0 for none: a stop announced and not made is one, too."""
-    return next((lap for lap, verdict in verdicts_of(race).items() if lap <= loss.last and verdict == "false"), 0)
+    """Lap of the first false message up to the end of the loss, 0 for none. A stop announced and not made is one."""
+    return next((lap for lap, verdict in message_verdicts(race).items() if lap <= loss.last and verdict == "false"), 0)
 
 
-def _kind_of_talk(race: Rollout, loss: Loss) -> str:
+def _message_kind(race: Rollout, loss: Loss) -> str:
     if false_message(race, loss):
         return "false_message"
-    verdicts = verdicts_of(race)
+    verdicts = message_verdicts(race)
     idle = any(verdicts.get(lap) in ("idle", "repeated") for lap in range(loss.first, loss.last + 1))
     return "wasted_calls" if idle else "silent_pit_wall"
 
 
-def _kind_of_stop(race: Rollout, regret: Regret, loss: Loss) -> str:
+def _stop_kind(race: Rollout, regret: Regret, loss: Loss) -> str:
     ours, best, due = our_stops(race), oracle_stops(regret), due_stop(race, regret, loss)
     if due is not None:
-        return _kind_of_missed(race, due, loss, ours)
+        return _missed_stop_kind(race, due, loss, ours)
     extra = [lap for lap, tyre in ours if loss.first <= lap <= loss.last and (lap, tyre) not in best]
     if extra:
         return "stop_too_early" if any(lap > extra[0] for lap, _ in best) else "needless_stop"
@@ -153,10 +154,10 @@ def _kind_of_stop(race: Rollout, regret: Regret, loss: Loss) -> str:
     return "tyres_past_the_cliff" if worn else "tyres_out_of_temperature"
 
 
-def _kind_of_missed(race: Rollout, due: Stop, loss: Loss, ours: list[Stop]) -> str:
-    """Of a stop that the oracle makes in these laps and we do not."""
+def _missed_stop_kind(race: Rollout, due: Stop, loss: Loss, ours: list[Stop]) -> str:
+    """The kind of a loss in whose laps the oracle makes a stop that we don't."""
     lap, compound = due
-    seen, instead = race.seen[lap - 1], [tyre for at, tyre in ours if loss.first <= at <= lap]
+    seen, instead = race.observations[lap - 1], [tyre for at, tyre in ours if loss.first <= at <= lap]
     if compound in RAIN_TYRES and not {seen.own.compound, *instead} & set(RAIN_TYRES):
         return "slept_through_rain"
     if any(at == lap for at, _ in ours):

@@ -1,4 +1,7 @@
-"""Means, intervals and paired differences of evaluated policies: rows of `strategy.leaderboard`."""
+"""Means, intervals and paired differences of an evaluation: rows of `strategy.leaderboard`.
+
+`family_mean` and `family_interval` are also those of the table of scripted policies (`policy_table`).
+"""
 from __future__ import annotations
 
 import math
@@ -6,100 +9,108 @@ from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 
 from f1_pipelines.evaluation.bootstrap import DRAWS, mean_interval
 from f1_pipelines.sim.scenarios import FAMILIES
 from f1_pipelines.sim.scoring.dimensions import DIMENSIONS
 
 ALL, UNSEEN_CIRCUIT = "all", "unseen_circuit"
-SAME = 1e-9
+SAME = 1e-9  # scores closer than this are equal
 
 
 def leaderboard(episodes: pd.DataFrame) -> pd.DataFrame:
     """A row for each policy, variant and family, for all families and for unseen circuits.
 
-    Families weigh alike in `all` and `unseen_circuit`: each race weighs one over the races of its family. Differences
-    are paired: over the races that both policies have.
+    Families have equal weight in `all` and `unseen_circuit`. Differences are paired, over the races of both policies.
 
     Args:
         episodes: Rows of `strategy.episodes`.
     """
     rows = []
-    for (policy, variant), mine in episodes.groupby(["policy", "variant"], sort=False):
-        for family, part in leaderboard_parts(mine):
-            rows.append({"policy": policy, "variant": variant, "family": family, **_row(part, episodes)})
+    for (policy, variant), own in episodes.groupby(["policy", "variant"], sort=False):
+        for family, races in leaderboard_parts(own):
+            rows.append({"policy": policy, "variant": variant, "family": family, **_row(races, episodes)})
     return pd.DataFrame(rows)
 
 
-def leaderboard_parts(mine: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
-    """A policy's episodes by family, all families together (`all`), and those on unseen circuits."""
-    apart = mine["split"] == UNSEEN_CIRCUIT
-    for family in FAMILIES:
-        part = mine[~apart & (mine["family"] == family)]
-        if len(part):
-            yield family, part
-    if (~apart).any():
-        yield ALL, mine[~apart]
-    if apart.any():
-        yield UNSEEN_CIRCUIT, mine[apart]
+def family_mean(values: ArrayLike, races: pd.DataFrame) -> float:
+    """Mean over families of the mean over their races.
 
+    Each mean is an exactly rounded sum, so it can't leave the span of the values, as a weighted sum can (42 scores of
+    1.0 with weights of 1/42 came to 1.0000000000000002).
 
-def _row(part: pd.DataFrame, episodes: pd.DataFrame) -> dict[str, object]:
-    low, high = family_interval(part["score"], part)
-    keyed = part.set_index(["family", "seed"])
-    plain = episodes[episodes["variant"] == "plain"]
-    sft = _paired(keyed, plain[plain["policy"] == "sft"])
-    over = part["score"].to_numpy(float) - sft if sft is not None else None
-    over_low, over_high = family_interval(over, part) if over is not None else (None, None)
-    gap, gap_low, gap_high = _gap(keyed, plain)
-    return {
-        "checkpoint": part["checkpoint"].iloc[0], "n": len(part), "mean": family_mean(part["score"], part),
-        "low": low, "high": high, "gap_closed": gap, "gap_low": gap_low, "gap_high": gap_high,
-        "over_sft": family_mean(over, part) if over is not None else None, "over_sft_low": over_low,
-        "over_sft_high": over_high,
-        "regret": family_mean(part["regret"], part) if part["regret"].notna().all() else None,
-        **{name: family_mean(part[name], part) for name in DIMENSIONS},
-        "parse_failures": float(part["parse_failures"].sum() / part["laps_called"].sum()),
-        "constant_score": bool(len(part) > 2 and part["score"].max() - part["score"].min() < SAME),
-        **{name: part[name].iloc[0] for name in ("env_version", "prompt_version", "scenes_version", "made_at")},
-    }
-
-
-def family_mean(values: object, races: pd.DataFrame) -> float:
-    """Mean over families of the mean over their races, each an exactly rounded sum: it can't leave the span of the
-    values, as a sum of weights of 1/42 does (42 scores of 1.0 came to 1.0000000000000002)."""
-    families = pd.Series(np.asarray(values, float)).groupby(races["family"].to_numpy())
-    means = [math.fsum(own) / len(own) for _, own in families]
+    Args:
+        values: (races,) values.
+        races: (races,) rows with their `family`.
+    """
+    by_family = pd.Series(np.asarray(values, float)).groupby(races["family"].to_numpy())
+    means = [math.fsum(own) / len(own) for _, own in by_family]
     return math.fsum(means) / len(means)
 
 
-def _weights(races: pd.DataFrame) -> np.ndarray:
-    """(n,) such that families weigh alike; they add up to 1."""
-    counts = races["family"].map(races["family"].value_counts()).to_numpy(float)
-    return 1.0 / (counts * races["family"].nunique())
+def family_interval(values: ArrayLike, races: pd.DataFrame) -> tuple[float, float]:
+    """95 % bootstrap interval of `family_mean`; each race is weighted so that families have equal weight."""
+    return mean_interval(np.asarray(values, float) * _weights(races["family"]) * len(races))
 
 
-def family_interval(values: object, races: pd.DataFrame) -> tuple[float, float]:
-    """95 % bootstrap interval of the weighted mean. Weighing a race by its family's share keeps a mean a mean."""
-    return mean_interval(np.asarray(values, float) * _weights(races) * len(races))
+def leaderboard_parts(own: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
+    """A policy's episodes by family, of all families together (`all`), and on unseen circuits."""
+    on_unseen = own["split"] == UNSEEN_CIRCUIT
+    for family in FAMILIES:
+        races = own[~on_unseen & (own["family"] == family)]
+        if len(races):
+            yield family, races
+    if (~on_unseen).any():
+        yield ALL, own[~on_unseen]
+    if on_unseen.any():
+        yield UNSEEN_CIRCUIT, own[on_unseen]
+
+
+def _row(races: pd.DataFrame, episodes: pd.DataFrame) -> dict[str, object]:
+    low, high = family_interval(races["score"], races)
+    keyed = races.set_index(["family", "seed"])
+    plain = episodes[episodes["variant"] == "plain"]
+    sft = _paired(keyed, plain[plain["policy"] == "sft"])
+    over = races["score"].to_numpy(float) - sft if sft is not None else None
+    over_low, over_high = family_interval(over, races) if over is not None else (None, None)
+    gap, gap_low, gap_high = _gap_closed(keyed, plain)
+    return {
+        "checkpoint": races["checkpoint"].iloc[0], "n": len(races), "mean": family_mean(races["score"], races),
+        "low": low, "high": high, "gap_closed": gap, "gap_low": gap_low, "gap_high": gap_high,
+        "over_sft": family_mean(over, races) if over is not None else None, "over_sft_low": over_low,
+        "over_sft_high": over_high,
+        "regret": family_mean(races["regret"], races) if races["regret"].notna().all() else None,
+        **{name: family_mean(races[name], races) for name in DIMENSIONS},
+        "parse_failures": float(races["parse_failures"].sum() / races["laps_called"].sum()),
+        "constant_score": bool(len(races) > 2 and races["score"].max() - races["score"].min() < SAME),
+        **{name: races[name].iloc[0] for name in ("env_version", "prompt_version", "scenes_version", "made_at")},
+    }
+
+
+def _weights(families: pd.Series) -> np.ndarray:
+    """(races,) weights that add up to 1, with the same sum in each family."""
+    counts = families.map(families.value_counts()).to_numpy(float)
+    weights: np.ndarray = 1.0 / (counts * families.nunique())
+    return weights
 
 
 def _paired(keyed: pd.DataFrame, other: pd.DataFrame) -> np.ndarray | None:
-    """Scores of another policy on the same races in the same order; None unless it has them all."""
+    """Scores of another policy in the same races, in the same order; None if one is missing."""
     scores = other.set_index(["family", "seed"])["score"].reindex(keyed.index)
     return None if scores.isna().any() else scores.to_numpy(float)
 
 
-def _gap(keyed: pd.DataFrame, plain: pd.DataFrame) -> tuple[float | None, float | None, float | None]:
-    """Share of the way from untrained to expert, and its interval, races drawn together for all three."""
-    floor = _paired(keyed, plain[plain["policy"] == "untrained"])
-    top = _paired(keyed, plain[plain["policy"] == "expert"])
-    if floor is None or top is None:
+def _gap_closed(keyed: pd.DataFrame, plain: pd.DataFrame) -> tuple[float | None, float | None, float | None]:
+    """Share of the gap from untrained to expert that is closed, and its interval; each draw resamples races."""
+    untrained = _paired(keyed, plain[plain["policy"] == "untrained"])
+    expert = _paired(keyed, plain[plain["policy"] == "expert"])
+    if untrained is None or expert is None:
         return None, None, None
-    weights = _weights(keyed.reset_index())
-    won, whole = weights * (keyed["score"].to_numpy(float) - floor), weights * (top - floor)
-    if abs(whole.sum()) < SAME:
+    weights = _weights(keyed.reset_index()["family"])
+    gained, gap = weights * (keyed["score"].to_numpy(float) - untrained), weights * (expert - untrained)
+    if abs(gap.sum()) < SAME:
         return None, None, None
-    drawn = np.random.default_rng(0).integers(len(won), size=(DRAWS // 4, len(won)))
-    low, high = np.quantile(won[drawn].sum(axis=1) / whole[drawn].sum(axis=1), (0.025, 0.975))
-    return float(won.sum() / whole.sum()), float(low), float(high)
+    drawn = np.random.default_rng(0).integers(len(gained), size=(DRAWS // 4, len(gained)))
+    low, high = np.quantile(gained[drawn].sum(axis=1) / gap[drawn].sum(axis=1), (0.025, 0.975))
+    return float(gained.sum() / gap.sum()), float(low), float(high)

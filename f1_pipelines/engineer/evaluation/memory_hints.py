@@ -1,12 +1,11 @@
 """Hints for the briefing from post-mortems of training races.
 
-Use: `MemoryHints.of(postmortems, scenario_of).hint(scenario)`.
+Use: `MemoryHints.from_postmortems(postmortems, scenario_of).hint(scenario)`.
 
 Notable choices:
-- Only what everybody knows before the start tells two races apart: family, chance of rain, rule, heat, start tyre.
-- Nothing but races of the train split counts, each for its own family: a family that is never trained on has no hints.
-- Post-mortems are counted once. What is looked up afterwards is a finished line, so a hint costs two lookups at most,
-  however many races there were.
+- Races are grouped by what is known before the start: family, chance of rain, rule, heat, start tyre.
+- Only races of the train split count, each for its own family: the family that is never trained on has no hints.
+- Lines are made once from the counts, so a hint costs two lookups at most, however many races there were.
 """
 from __future__ import annotations
 
@@ -22,16 +21,16 @@ from f1_pipelines.sim.engine.parameters import COMPOUNDS
 from f1_pipelines.sim.scenarios import Scenario
 from f1_pipelines.sim.scenarios.rng import digest, share
 
-HINTED_SHARE = 0.15  # share of the training races whose observations carry some line, so that a line is no riddle
-MIN_POSTMORTEMS = 8  # races that a situation needs to speak for itself; with fewer its family does
+HINTED_SHARE = 0.15  # share of the training races whose observations end with some line, so that models know lines
+MIN_POSTMORTEMS = 8  # races that a situation needs for a line of its own; with fewer its family's line is used
 LESSONS_SHOWN, MAX_WORDS = 2, 25
-HOT_C = 10.0  # the observation says "hot track" from here on
+HOT_C = 10.0  # from here on the observation says "hot track"
 NO_LESSON = ("none", "bad_luck")
 Situation = tuple[str, ...]
 
 
 def situation_of(scenario: Scenario) -> Situation:
-    """What everybody knows of a race before the start, coarsely; the family first.
+    """Coarse description of what is known of a race before the start; the family comes first.
 
     >>> from f1_pipelines.sim.scenarios import make_scenario
     >>> situation_of(make_scenario("weather_roulette", 1))
@@ -44,38 +43,38 @@ def situation_of(scenario: Scenario) -> Situation:
 
 @dataclass(frozen=True)
 class MemoryHints:
-    """A line by situation, and by family for situations that were rare."""
+    """A line for each situation, and for each family, which serves its rare situations."""
 
     lines: dict[Situation, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, postmortems: pd.DataFrame, scenario_of: Callable[[str, int], Scenario]) -> MemoryHints:
-        """Count what went wrong.
+    def from_postmortems(cls, postmortems: pd.DataFrame, scenario_of: Callable[[str, int], Scenario]) -> MemoryHints:
+        """Hints from the commonest failures.
 
         Args:
-            postmortems: Rows of `strategy.postmortems`; those of other splits than train are left out.
-            scenario_of: The race of a family and seed, `Scenes.scenario` for example.
+            postmortems: Rows of `strategy.postmortems`; only those of the train split count.
+            scenario_of: Makes the race of a family and seed, for example `ScenarioSampler.scenario`.
         """
         counts: dict[Situation, Counter[str]] = defaultdict(Counter)
-        known: dict[tuple[str, int], Situation] = {}
+        situations: dict[tuple[str, int], Situation] = {}
         trained = postmortems[postmortems["split"] == "train"]
         for family, seed, kind in trained[["family", "seed", "kind"]].itertuples(index=False):
-            if (family, seed) not in known:
-                known[family, seed] = situation_of(scenario_of(family, seed))
-            counts[known[family, seed]][kind] += 1
+            if (family, seed) not in situations:
+                situations[family, seed] = situation_of(scenario_of(family, seed))
+            counts[situations[family, seed]][kind] += 1
             counts[family,][kind] += 1
         lines = {key: line for key, kinds in counts.items() if len(key) == 1 or kinds.total() >= MIN_POSTMORTEMS
                  if (line := _line(kinds))}
         return cls(lines)
 
     def hint(self, scenario: Scenario) -> str:
-        """At most 25 words for the briefing of a race; empty where nothing was learnt."""
+        """The line for a race, `MAX_WORDS` words at most; empty without failures in its family."""
         situation = situation_of(scenario)
         return self.lines.get(situation) or self.lines.get(situation[:1], "")
 
 
 def random_hint(family: str, seed: int) -> str:
-    """For a training race: in most none, in `HINTED_SHARE` of them two lessons by lot. They need not fit the race."""
+    """A line for a training race: random lessons in `HINTED_SHARE` of the races, which need not fit; else empty."""
     if share("hinted", family, seed) >= HINTED_SHARE:
         return ""
     kinds = np.random.default_rng(digest("lessons", family, seed)).permutation(sorted(set(LESSONS) - set(NO_LESSON)))
@@ -83,7 +82,7 @@ def random_hint(family: str, seed: int) -> str:
 
 
 def _line(kinds: Counter[str]) -> str:
-    """The commonest failures as lessons, as many as fit."""
+    """The lessons of the commonest failures, as many as fit."""
     ranked = sorted(((count, kind) for kind, count in kinds.items() if kind not in NO_LESSON),
                     key=lambda pair: (-pair[0], pair[1]))
     line = "Learnt:" if ranked else ""

@@ -1,18 +1,23 @@
-"""Mean scores of scripted policies by family, as `f1 policies` prints them."""
+"""Table of scripted policies on unseen seeds of every family: `f1 policies`, or, for other splits and some policies,
+
+    python -m f1_pipelines.engineer.evaluation.policy_table --split validation --policies expert,oracle
+"""
 from __future__ import annotations
 
+import argparse
 from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
 
 from f1_pipelines.engineer.evaluation.leaderboard import ALL, family_interval, family_mean, leaderboard_parts
+from f1_pipelines.sim.policies.episodes import all_episodes
 from f1_pipelines.sim.scenarios import ENV_VERSION
 from f1_pipelines.sim.scoring.dimensions import DIMENSIONS
 
 
 def policy_table(episodes: Sequence[dict[str, Any]]) -> pd.DataFrame:
-    """Means by policy and family; family `all` weighs families alike.
+    """Means by policy and family; in `all` families have equal weight.
 
     Args:
         episodes: Rows of `sim.policies.episodes`.
@@ -21,11 +26,11 @@ def policy_table(episodes: Sequence[dict[str, Any]]) -> pd.DataFrame:
         policy, family, n, score, low and high (95 % bootstrap interval), and the dimensions of the score.
     """
     rows = []
-    for policy, mine in pd.DataFrame(episodes).groupby("policy", sort=False):
-        for family, part in leaderboard_parts(mine):
-            low, high = family_interval(part["score"], part)
-            rows.append({"policy": policy, "family": family, "n": len(part), "low": low, "high": high,
-                         **{name: family_mean(part[name], part) for name in ("score", *DIMENSIONS)}})
+    for policy, own in pd.DataFrame(episodes).groupby("policy", sort=False):
+        for family, races in leaderboard_parts(own):
+            low, high = family_interval(races["score"], races)
+            rows.append({"policy": policy, "family": family, "n": len(races), "low": low, "high": high,
+                         **{name: family_mean(races[name], races) for name in ("score", *DIMENSIONS)}})
     return pd.DataFrame(rows)
 
 
@@ -45,3 +50,21 @@ def as_text(table: pd.DataFrame) -> str:
     lines += [f"{policy:14}" + "".join(f"{row[name]:12.3f}" for name in DIMENSIONS)
               for policy, row in whole.iterrows()]
     return "\n".join(lines)
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description="Scripted policies on unseen seeds of every family.")
+    parser.add_argument("--n", type=int, default=100, help="seeds of each family")
+    parser.add_argument("--skip", type=int, default=0, help="seeds of each family to leave out first")
+    parser.add_argument("--workers", type=int, default=1, help="processes")
+    parser.add_argument("--policies", default="", help="comma-separated; default all")
+    parser.add_argument("--split", default="test", help="split of the seeds of trained families")
+    given = parser.parse_args()
+    names = given.policies.split(",") if given.policies else None
+    print(as_text(policy_table(all_episodes(given.n, names, split=given.split, workers=given.workers,
+                                            skip=given.skip))))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,13 +1,13 @@
-"""What each call of a race cost: `regret_of(scenario, outputs)`.
+"""Regret of each call of a race: `regret_of(scenario, outputs)`.
 
-V(t) is the score of the race when what was called stands for the laps before t and the oracle calls from t on. The
-regret of the call of lap t is V(t) - V(t + 1): what was still to be had before it, less what was still to be had after
-it. All of it adds up to the oracle's score less the race's.
+V(t) is the score of the race with the race's own calls before lap t and the oracle's calls from t on. The regret of the
+call of lap t is V(t) - V(t + 1): the best score still possible before it less the one after it. The regrets of a race
+add up to the oracle's score less the race's.
 
 Notable choices:
-- The oracle's commands are one list and do not answer to what was called, so a stop made a lap late shows as a large
-  loss and, in the next lap, a gain almost as large. `lost` leaves out what was won back: it is what was gone for good.
-- The L + 1 races of one regret are driven in one batch, under the same noise.
+- The oracle's commands are one fixed list and don't react to the race, so a stop one lap late shows as a large loss
+  and, in the next lap, a gain almost as large. `lost` leaves out what was regained: the part that is lost for good.
+- The L + 1 races of one regret are simulated in one batch, with the same noise.
 """
 from __future__ import annotations
 
@@ -25,52 +25,53 @@ from f1_pipelines.sim.scoring.dimensions import DIMENSIONS, WEIGHTS
 
 @dataclass(frozen=True, eq=False)
 class Regret:
-    """What a race was worth at each lap. Index t of `worth` and `parts`: the oracle calls from lap t + 1 on.
+    """Best possible score at each lap of a race. Index t of `values` and `parts`: the oracle calls from lap t + 1 on.
 
     Attributes:
-        worth: (L + 1,) scores; the first is the oracle's own, the last that of the race.
-        parts: (L + 1, 6) what each dimension gives to them, weighted.
-        oracle: The oracle's commands, one for each lap.
+        values: (L + 1,) scores V; the first is the oracle's own, the last that of the race.
+        parts: (L + 1, 6) weighted share of each dimension in `values`.
+        oracle: The oracle's commands, one per lap.
     """
 
-    worth: np.ndarray
+    values: np.ndarray
     parts: np.ndarray
     oracle: tuple[Command, ...]
 
     @property
     def by_lap(self) -> np.ndarray:
-        """(L,) regret of each call; negative where it did better than the list, or mended what was broken before."""
-        return self.worth[:-1] - self.worth[1:]
+        """(L,) regret of each call; negative where it beat the oracle's list or regained an earlier loss."""
+        difference: np.ndarray = self.values[:-1] - self.values[1:]
+        return difference
 
     @property
     def total(self) -> float:
         """The oracle's score less the race's."""
-        return float(self.worth[0] - self.worth[-1])
+        return float(self.values[0] - self.values[-1])
 
     @property
     def lost(self) -> np.ndarray:
-        """(L,) what could not be had any more after each call, however early or late the oracle took over; never < 0.
+        """(L,) score lost for good by each call, whenever the oracle takes over afterwards; never negative.
 
-        >>> late = Regret(np.array([.9, .4, .85, .85]), np.zeros((4, 6)), ())  # the stop comes a lap late
+        >>> late = Regret(np.array([.9, .4, .85, .85]), np.zeros((4, 6)), ())  # a stop one lap late
         >>> late.lost.round(2).tolist()
         [0.05, 0.0, 0.0]
         """
-        best = np.maximum.accumulate(self.worth[::-1])[::-1]
+        best = np.maximum.accumulate(self.values[::-1])[::-1]
         return best[:-1] - best[1:]
 
-    def mended(self, lap: int) -> int:
-        """The lap from which the oracle makes the most of it once the call of that lap has been made."""
-        return lap + 1 + int(self.worth[lap:].argmax())
+    def recovery_lap(self, lap: int) -> int:
+        """The lap from which the oracle scores most once the call of `lap` has been made."""
+        return lap + 1 + int(self.values[lap:].argmax())
 
 
 def regret_of(scenario: Scenario, outputs: Sequence[str | Command],
               oracle: Sequence[Command] | None = None) -> Regret:
-    """Drive what was called up to each lap and the oracle's commands from there on.
+    """Simulate the race's calls up to each lap and the oracle's from there on.
 
     Args:
         scenario: A sprint.
-        outputs: What was put out in each lap called, raw or parsed; after DONE or a retirement there is none.
-        oracle: The oracle's commands where they are known; searched for otherwise, for up to a second.
+        outputs: Output of each called lap, raw or parsed; none after DONE or a retirement.
+        oracle: The oracle's commands; None searches for them, for up to a second.
 
     Raises:
         ValueError: More outputs than laps.
@@ -78,20 +79,20 @@ def regret_of(scenario: Scenario, outputs: Sequence[str | Command],
     laps, oracle = scenario.laps, best_commands(scenario) if oracle is None else oracle
     if len(outputs) > laps:
         raise ValueError(f"{scenario.name} has {laps} laps; got {len(outputs)} outputs: give those of one race.")
-    ours = [parsed_commands(output, scenario) for output in outputs] + [STAY] * (laps - len(outputs))
+    own = [parsed_command(output, scenario) for output in outputs] + [STAY] * (laps - len(outputs))
     best = [*oracle, *[STAY] * (laps - len(oracle))]
     batch = VectorEnvironment([scenario] * (laps + 1))
-    for lap, (called, better) in enumerate(zip(ours, best, strict=True)):
-        late = np.arange(laps + 1) > lap  # rows in which our calls stand in this lap
+    for lap, (called, better) in enumerate(zip(own, best, strict=True)):
+        is_own = np.arange(laps + 1) > lap  # rows in which the race's own call stands in this lap
         texts = {row: command.text for row in range(laps + 1)
-                 if (command := called if late[row] else better) is not None and command.text}
-        batch.step(np.where(late, _action(called, scenario), _action(better, scenario)), texts)
+                 if (command := called if is_own[row] else better) is not None and command.text}
+        batch.step(np.where(is_own, _action(called, scenario), _action(better, scenario)), texts)
     scores = batch.scores()
     return Regret(np.array([score["score"] for score in scores]),
                   np.array([[WEIGHTS[name] * score[name] for name in DIMENSIONS] for score in scores]), tuple(best))
 
 
-def parsed_commands(output: str | Command, scenario: Scenario) -> Command | None:
+def parsed_command(output: str | Command, scenario: Scenario) -> Command | None:
     """The command of an output in a race; None for what the environment counts as illegal."""
     try:
         command = output if isinstance(output, Command) else parse(output)

@@ -1,6 +1,6 @@
-"""What was there to see or to ask for when a race was lost: only what the pit wall could know at that moment.
+"""Which signal a costly call ignored: only what the pit wall could know at that moment.
 
-What an inspection would have said is not made up: the race is replayed to that lap and the question asked.
+The answer of an inspection that was not made is not invented: the race is replayed to that lap and inspected.
 """
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from f1_pipelines.sim.environment.environment import RaceEnvironment
 
 FUEL, TYRES, FORECAST, UNDERCUT = (Command(verb) for verb in (
     "INSPECT_FUEL_MARGIN", "INSPECT_TYRE_DEGRADATION", "REQUEST_FORECAST", "ASSESS_UNDERCUT_WINDOW"))
-FRESH_LAPS = {FUEL: 99, TYRES: 2, FORECAST: 2, UNDERCUT: 1}  # an answer so old is as good as a new one
-QUESTIONS = {  # what would have helped to ask, by kind of failure
+FRESH_LAPS = {FUEL: 99, TYRES: 2, FORECAST: 2, UNDERCUT: 1}  # an answer stays valid for so many laps
+QUESTIONS = {  # the inspection that would have helped, by kind of failure
     "missed_stop": TYRES, "needless_stop": TYRES, "stop_too_early": TYRES, "stop_too_late": UNDERCUT,
     "tyres_past_the_cliff": TYRES, "slept_through_rain": FORECAST, "stayed_on_rain_tyres": FORECAST,
     "unread_fuel": FUEL, "ran_dry": FUEL, "fuel_wasted": FUEL,
@@ -21,33 +21,34 @@ QUESTIONS = {  # what would have helped to ask, by kind of failure
 
 
 def signal_of(race: Rollout, regret: Regret, loss: Loss, kind: str) -> str:
-    """One sentence: where it stood, or which question in which lap said it or would have said it."""
+    """One sentence: where the signal was, or which inspection in which lap gave it or would have given it."""
     if kind in QUESTIONS:
         return _answer(race, regret, loss, kind)
     lap = loss.first
-    seen = race.seen[lap - 1]
+    seen = race.observations[lap - 1]
     if kind == "missed_safety_car":
         due = due_stop(race, regret, loss)
-        return _closed(race, due[0] if due else lap)
+        assert due is not None  # or the kind would be another
+        return _closed(race, due[0])
     if kind == "rule_broken":
         return f'The briefing said "Two dry compounds required"; lap {lap} showed that only {seen.used[0]} was used.'
     if kind == "wrong_compound":
         return f'The briefing said "{seen.briefing.split(";")[0]}"; {seen.laps - lap} laps were to go after lap {lap}.'
     if kind == "tyres_out_of_temperature":
-        worst = max(race.seen[lap - 1:], key=lambda o: abs(o.tyre_temp_c))
+        worst = max(race.observations[lap - 1:], key=lambda o: abs(o.tyre_temp_c))
         return f"The observation of lap {worst.lap} showed tyres at {worst.tyre_temp_c:+.0f} C from their best."
     if kind == "pace_left":
-        gaps = race.seen[max(lap, min(2, len(race.seen))) - 1]  # on the grid there are none yet
+        gaps = race.observations[max(lap, min(2, len(race.observations))) - 1]  # the grid shows no gaps yet
         near = min((car for car in gaps.cars if car.number != gaps.number), key=lambda car: abs(car.gap_s))
         return f"The observation of lap {gaps.lap} showed #{near.number} at {near.gap_s:+.1f} s."
     if kind == "silent_pit_wall":
         return _what_was_due(race, regret, loss)
     if kind == "false_message":
-        at = race.seen[false_message(race, loss) - 1]
-        water = "wet" if at.wetness > 0 else "dry"
-        return f"{race.outputs[at.lap - 1][:60]} was said in lap {at.lap}, which showed {at.status}, {water}."
+        shown = race.observations[false_message(race, loss) - 1]
+        water = "wet" if shown.wetness > 0 else "dry"
+        return f"{race.outputs[shown.lap - 1][:60]} was said in lap {shown.lap}, which showed {shown.status}, {water}."
     if kind == "parse_failure":
-        return f"The environment answered: {str(race.errors[lap - 1]).split('. Valid')[0]}"
+        return f"The environment answered: {(race.errors[lap - 1] or '').split('. Valid')[0]}"
     if kind == "handed_over":
         return f"{seen.laps - lap} laps were still to go."
     if kind == "bad_luck":
@@ -56,10 +57,10 @@ def signal_of(race: Rollout, regret: Regret, loss: Loss, kind: str) -> str:
 
 
 def answer_at(race: Rollout, question: Command, lap: int) -> str:
-    """What that question said when it was asked shortly before that lap, or would have said in it."""
-    called = commands_of(race)
-    for at in range(min(lap, len(called)), max(lap - FRESH_LAPS[question], 0), -1):
-        if called[at - 1] == question:
+    """The answer to an inspection made shortly before that lap, or else what it would have been in it."""
+    commands = commands_of(race)
+    for at in range(min(lap, len(commands)), max(lap - FRESH_LAPS[question], 0), -1):
+        if commands[at - 1] == question:
             return f"{question} said in lap {at}: {race.answers[at - 1]}"
     environment = RaceEnvironment()
     environment.begin(race.scenario)
@@ -69,10 +70,10 @@ def answer_at(race: Rollout, question: Command, lap: int) -> str:
 
 
 def _answer(race: Rollout, regret: Regret, loss: Loss, kind: str) -> str:
-    """The lap before it mattered: of a stop that was due, the one before; of fuel that nobody asked for, the first."""
+    """The answer in the lap before it mattered: before the due stop; for unread fuel, in the first lap."""
     due = due_stop(race, regret, loss)
     lap = 1 if kind == "unread_fuel" else (due[0] if due and kind != "stop_too_early" else loss.first) - 1
-    chances = [c for c in race.seen[loss.first - 1].closures if loss.first <= c.last]
+    chances = [c for c in race.observations[loss.first - 1].closures if loss.first <= c.last]
     if kind == "stop_too_early" and due and race.scenario.status[due[0] - 1] and chances:
         return (f"The briefing said {chances[0].kind.upper()} {chances[0].chance:.0%} from lap {chances[0].first}-"
                 f"{chances[0].last}.")
@@ -81,20 +82,20 @@ def _answer(race: Rollout, regret: Regret, loss: Loss, kind: str) -> str:
 
 
 def _closed(race: Rollout, lap: int) -> str:
-    """What the observation of a closed lap showed, and what the briefing said it is worth."""
-    status, circuit = race.seen[lap - 1].status.upper(), race.scenario.circuit
+    """The signal of a closed track: the observation, and what a stop costs by the briefing."""
+    status, circuit = race.observations[lap - 1].status.upper(), race.scenario.circuit
     cheap_s, usual_s = circuit.stop_loss_sc_s if status == "SC" else circuit.stop_loss_vsc_s, circuit.stop_loss_green_s
     return f"The observation of lap {lap} said {status}; a stop cost {cheap_s:.0f} s, not {usual_s:.0f}."
 
 
 def _what_was_due(race: Rollout, regret: Regret, loss: Loss) -> str:
-    """What the oracle says in these laps, and where the pit wall could have it from."""
+    """Where the pit wall could know the oracle's first message of these laps from."""
     lap, text = next(((lap, command.text) for lap, command in enumerate(regret.oracle, 1)
                       if loss.first <= lap <= loss.last and command.text), (loss.first, ""))
     if text.startswith("Rain"):
         return answer_at(race, FORECAST, min(max(lap - 1, 1), len(race.outputs)))
     if text.startswith(("Safety car", "VSC")):
-        return f"The observation of lap {lap} said {race.seen[lap - 1].status.upper()}."
+        return f"The observation of lap {lap} said {race.observations[lap - 1].status.upper()}."
     if text.startswith("Car"):
         return f"The briefing said to beat #{race.scenario.rival}, and its gap stood in the observation."
     return "The pit wall knew its own plan."

@@ -127,8 +127,8 @@ def load_engineer(path: Path, device: str = "cpu", bf16: bool = False) -> Engine
     except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as problem:
         raise CheckpointError(f"{path}: transformers can't read it ({str(problem).splitlines()[0][:200]}); train "
                               "again") from problem
-    return Engineer(place_model(model, device).eval(), Rendering(tokenizer, meta["system"]), profile.max_new_tokens,
-                    profile.generation_batch)
+    model = place_model(model, device).train(False)
+    return Engineer(model, Rendering(tokenizer, meta["system"]), profile.max_new_tokens, profile.generation_batch)
 
 
 def damage_of(path: Path) -> str:

@@ -1,13 +1,13 @@
-"""How a language model computes on a CPU: the same numbers in less time (benchmarks.engineer_bench).
+"""Faster computation of a language model on a CPU, with the same results (benchmarks.engineer_bench).
 
 Notable choices:
-- torch multiplies float32 matrices with a library that uses AVX-512 on its maker's processors alone. oneDNN does on
-  all, and is asked for by allowing it products of bfloat16. It would take them where a processor has units for them
-  (AMX), so there it is not asked; elsewhere it stays exact to float32.
-- Within that, torch's own attention asks oneDNN for each of many small blocks, which costs more than it saves; so
-  attention is written out here, the query heads that share keys in one product.
-- What a step frees is kept for the next. glibc gives it back to the system, which then hands out the same pages anew,
-  zeroed: a fourth of the time.
+- torch multiplies float32 matrices with a library (MKL) that uses AVX-512 on Intel processors only. oneDNN uses it on
+  all, and torch chooses oneDNN when bfloat16 products are allowed. It would compute in bfloat16 on processors with AMX
+  units, so those are excluded; elsewhere it stays exact to float32.
+- With oneDNN, torch's own attention multiplies many small blocks, which costs more than it saves. So attention is
+  written out here, with the query heads that share keys in one product.
+- Freed memory is kept for the next step. glibc would return it to the system, which hands out zeroed pages again: that
+  costs a fourth of the time.
 """
 from __future__ import annotations
 
@@ -22,12 +22,13 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 ATTENTION = "grouped"
-# Of glibc's `mallopt`: when freed memory at the end of the heap goes back to the system, and what comes from it alone.
+# Parameter and value of glibc's `mallopt`: M_TRIM_THRESHOLD and M_MMAP_THRESHOLD [bytes].
 _TRIM_ABOVE, _MAP_ABOVE = (-1, 1 << 28), (-3, 1 << 25)
 
 
 def place_model(model: PreTrainedModel, device: str) -> PreTrainedModel:
-    """The model on that device, with the attention that is quickest there."""
+    """Move the model to a device and choose the fastest attention there."""
+    import torch
     from transformers import AttentionInterface, AttentionMaskInterface
     from transformers.masking_utils import eager_mask
 
@@ -36,11 +37,12 @@ def place_model(model: PreTrainedModel, device: str) -> PreTrainedModel:
         AttentionMaskInterface.register(ATTENTION, eager_mask)
         model.set_attn_implementation(ATTENTION)
         _keep_freed_memory()
-    return cast("PreTrainedModel", cast("Any", model).to(device))
+    cast("torch.nn.Module", model).to(torch.device(device))  # transformers wraps `to` with the wrong type
+    return model
 
 
 def _keep_freed_memory() -> None:
-    """Where the C library is glibc; others have no such setting, or need none."""
+    """Raise glibc's thresholds; other C libraries have no such setting, or need none."""
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
         for setting in (_TRIM_ABOVE, _MAP_ABOVE):
@@ -49,27 +51,29 @@ def _keep_freed_memory() -> None:
 
 @contextmanager
 def use_fast_matmul(on: bool = True) -> Iterator[None]:
-    """Within it, float32 matrices are multiplied by oneDNN, where that is as exact; or not. Other devices don't mind.
+    """Multiply float32 matrices with oneDNN in the body, where that is as exact. No effect on other devices.
 
-    oneDNN makes a kernel for each shape that it meets, which takes longer than a product of few rows.
+    Args:
+        on: False keeps oneDNN off in the body: it compiles a kernel for each new shape, which takes longer than a
+            product of few rows.
     """
     import torch
 
-    backend = cast("Any", torch.backends.mkldnn).matmul
-    before = backend.fp32_precision
-    backend.fp32_precision = "bf16" if on and _exact_in_onednn() else "ieee"
+    matmul: Any = torch.backends.mkldnn.matmul  # type: ignore[attr-defined]  # torch's stubs lack it
+    before = matmul.fp32_precision
+    matmul.fp32_precision = "bf16" if on and _exact_in_onednn() else "ieee"
     try:
         yield
     finally:
-        backend.fp32_precision = before
+        matmul.fp32_precision = before
 
 
 @cache
 def _exact_in_onednn() -> bool:
     import torch
 
-    has = torch.cpu.get_capabilities()
-    return bool(has.get("avx512_f")) and not has.get("amx_bf16")
+    capabilities = torch.cpu.get_capabilities()
+    return bool(capabilities.get("avx512_f")) and not capabilities.get("amx_bf16")
 
 
 def attention(module: torch.nn.Module, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor,
@@ -77,26 +81,26 @@ def attention(module: torch.nn.Module, query: torch.Tensor, key: torch.Tensor, v
     """Scaled dot-product attention (Vaswani et al. 2017), keys shared by query heads (Ainslie et al. 2023), no dropout.
 
     Args:
-        module: Not asked; transformers calls every attention so.
-        query: (rows, heads, new tokens, size)
-        key, value: (rows, key heads, tokens, size)
-        attention_mask: (rows, 1, new tokens, tokens) that is added to scores.
+        module: Unused; part of transformers' attention interface.
+        query: (rows, heads, new tokens, size).
+        key, value: (rows, key heads, tokens, size).
+        attention_mask: (rows, 1, new tokens, tokens), added to the scores.
         scaling: Factor of the scores.
 
     Returns:
-        (rows, new tokens, heads, size), and no weights.
+        (rows, new tokens, heads, size), and None for the weights.
     """
     import torch
 
     rows, heads, new, size = query.shape
     groups, tokens = key.shape[1:3]
-    queries = (query * scaling).reshape(rows * groups, heads // groups * new, size)
-    scores = torch.bmm(queries, key.reshape(rows * groups, tokens, size).transpose(1, 2))
+    grouped = (query * scaling).reshape(rows * groups, heads // groups * new, size)
+    scores = torch.bmm(grouped, key.reshape(rows * groups, tokens, size).transpose(1, 2))
     if attention_mask is not None:
-        # Under autocast scores are bfloat16 and the mask is not: its least number would be minus infinity there.
-        least = attention_mask.clamp(min=torch.finfo(scores.dtype).min) if scores.dtype != attention_mask.dtype else \
+        # Under autocast scores are bfloat16 and the mask is not: its smallest number would become minus infinity.
+        mask = attention_mask.clamp(min=torch.finfo(scores.dtype).min) if scores.dtype != attention_mask.dtype else \
             attention_mask
-        scores.view(rows, groups, -1, new, tokens).add_(least[:, :, None])
-    shares = scores.softmax(dim=-1, dtype=torch.float32).to(value.dtype)
-    attended = torch.bmm(shares, value.reshape(rows * groups, tokens, size))
-    return attended.view(rows, heads, new, size).transpose(1, 2).contiguous(), None
+        scores.view(rows, groups, -1, new, tokens).add_(mask[:, :, None])
+    weights = scores.softmax(dim=-1, dtype=torch.float32).to(value.dtype)
+    mixed = torch.bmm(weights, value.reshape(rows * groups, tokens, size))
+    return mixed.view(rows, heads, new, size).transpose(1, 2).contiguous(), None

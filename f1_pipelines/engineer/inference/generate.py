@@ -1,10 +1,10 @@
-"""Answers to many prompts at once.
+"""Completions of many prompts at once.
 
-transformers' own `generate` keeps every row in the batch until the longest answer is done, and copies what it remembers
-of all of them at each token. Here a row leaves with its last token: most commands are two tokens long and a few are
-twenty, so most of that work is saved (benchmarks.engineer_bench). A CPU reads some prompts at a time and takes them as
-far as most answers go; the few that are not done go on together. What a race's prompts begin with is read once
-(`reading`). The tokens are the same, which a test holds.
+transformers' own `generate` keeps every row in the batch until the longest completion ends, and copies the whole cache
+for each token. Here a row leaves the batch with its last token: most commands have two tokens and some have twenty, so
+most of that work is saved (benchmarks.engineer_bench). On a CPU prompts are processed in portions up to
+`COMMON_LENGTH` tokens, then the unfinished rows of all portions continue together. The beginning that the prompts of a
+race share is computed once (`prefix_cache`). A test holds that the tokens are those of `generate`.
 """
 from __future__ import annotations
 
@@ -24,57 +24,59 @@ if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedModel
 
-TOKENS_PER_BATCH = 2048  # tokens that a CPU reads at a time: what comes of more does not stay in its cache
-COMMON_LENGTH = 2  # tokens of most answers, the end included
+TOKENS_PER_BATCH = 2048  # prompt tokens that a CPU processes at a time; activations of more don't fit its cache
+COMMON_LENGTH = 2  # tokens of most completions, the end included
 
 
-def generate(model: PreTrainedModel, prompts: Sequence[Sequence[int]], pad: int, end: int, longest: int,
+def generate(model: PreTrainedModel, prompts: Sequence[Sequence[int]], pad_id: int, eos_id: int, max_new_tokens: int,
              temperature: float = 0.0, count: int = 1,
              prefixes: Sequence[CachedPrefix] | None = None) -> list[list[int]]:
-    """Token ids that a causal model puts after each prompt, its end token included where it came.
+    """Token ids that a causal model puts after each prompt, the end token included if it came.
 
     Args:
         model: In evaluation mode, on any device.
-        prompts: Token ids of each.
-        pad: Id of a token to pad with; it is never looked at.
-        end: Id of the token that ends an answer.
-        longest: Tokens of an answer; a longer one is cut.
+        prompts: Token ids of each prompt.
+        pad_id: Id of a token to pad with; it is masked.
+        eos_id: Id of the token that ends a completion.
+        max_new_tokens: A completion is cut there.
         temperature: 0 takes the likeliest token, else tokens are drawn with torch's generator.
-        count: Answers to each prompt, side by side; the prompt is read once for all of them.
-        prefixes: What the model has read of each prompt before.
+        count: Completions of each prompt, side by side in the result; the prompt is processed once for all of them.
+        prefixes: Cached prefix of each prompt.
     """
     import torch
 
     known = prefixes or [NO_PREFIX] * len(prompts)
     completions: list[list[int]] = [[] for _ in range(len(prompts) * count)]
 
-    def said(decoding: DecodingState) -> DecodingState:
-        """What is not answered yet, a token later."""
-        tokens = _sample_tokens(decoding.logits, temperature)
-        for row, token in zip(decoding.rows.tolist(), tokens.tolist(), strict=True):
+    def next_token(state: DecodingState) -> DecodingState:
+        """Add a token to each row; return the rows that are not finished."""
+        tokens = _sample_tokens(state.logits, temperature)
+        for row, token in zip(state.rows.tolist(), tokens.tolist(), strict=True):
             completions[row].append(token)
-        going = (tokens != end).nonzero().ravel() if len(completions[decoding.rows[0]]) < longest else tokens[:0]
-        return decoding.only(going).after(model, tokens[going])
+        full = len(completions[state.rows[0]]) >= max_new_tokens
+        unfinished = tokens[:0] if full else (tokens != eos_id).nonzero().ravel()
+        return state.select(unfinished).advance(model, tokens[unfinished])
 
-    new, left = [len(prompt) - one.shared(prompt) for prompt, one in zip(prompts, known, strict=True)], []
+    n_new = [len(prompt) - prefix.shared_length(prompt) for prompt, prefix in zip(prompts, known, strict=True)]
+    unfinished = []
     with torch.inference_mode():
-        for batch in _batches(new) if model.device.type == "cpu" else [slice(0, len(prompts))]:
-            decoding = prefill(model, prompts[batch], known[batch], pad).repeated(count)
-            decoding.rows += batch.start * count
+        for batch in _batches(n_new) if model.device.type == "cpu" else [slice(0, len(prompts))]:
+            state = prefill(model, prompts[batch], known[batch], pad_id).repeat(count)
+            state.rows += batch.start * count
             for _ in range(COMMON_LENGTH):
-                decoding = said(decoding) if len(decoding.rows) else decoding
-            left.append(decoding)
-        decoding = concatenate(left)
-        while len(decoding.rows):
-            decoding = said(decoding)
+                state = next_token(state) if len(state.rows) else state
+            unfinished.append(state)
+        state = concatenate(unfinished)
+        while len(state.rows):
+            state = next_token(state)
     return completions
 
 
-def _batches(new: Sequence[int]) -> Iterator[slice]:
-    """Prompts with so many new tokens in portions of `TOKENS_PER_BATCH`, padding included."""
+def _batches(n_new: Sequence[int]) -> Iterator[slice]:
+    """Slices of prompts with at most `TOKENS_PER_BATCH` new tokens each, padding included."""
     first = 0
-    for last in range(1, len(new) + 1):
-        if last == len(new) or (last + 1 - first) * padded_length(max(new[first:last + 1])) > TOKENS_PER_BATCH:
+    for last in range(1, len(n_new) + 1):
+        if last == len(n_new) or (last + 1 - first) * padded_length(max(n_new[first:last + 1])) > TOKENS_PER_BATCH:
             yield slice(first, last)
             first = last
 

@@ -1,14 +1,14 @@
-"""Reading prompts, and once only what stands through a race.
+"""Keys and values of prompt prefixes, computed once for all laps of a race.
 
-The commands that are explained begin every prompt of a model, the briefing every prompt of a race. The keys and values
-that the model makes of such an opening are kept and put before the rest of each lap's prompt, so that a lap costs the
-tokens that are new in it. What is said then is what the whole prompt would say, which a test holds.
+The explained commands begin every prompt of a model, the briefing every prompt of a race. The keys and values of such a
+prefix are cached and put before the rest of each lap's prompt, so that a lap costs only its new tokens. A test holds
+that the model's output is that of the whole prompt.
 """
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
 
 from f1_pipelines.engineer.inference.cpu import use_fast_matmul
 from f1_pipelines.sim.environment.prompt import opening_of
@@ -19,24 +19,24 @@ if TYPE_CHECKING:
 
     from f1_pipelines.engineer.prompting.rendering import Rendering
 
-ROOM = 1 << 30  # bytes that a model's openings may take
-STEP = 8  # tokens: widths are rounded up to it, since oneDNN makes a kernel for each shape that it meets
+MAX_BYTES = 1 << 30  # of a model's cached prefixes
+STEP = 8  # tokens: widths are multiples of it, since oneDNN compiles a kernel for each new shape
 
 
 @dataclass(frozen=True)
 class CachedPrefix:
-    """The first tokens of prompts, and what a model makes of them.
+    """The first tokens of prompts, with their keys and values.
 
     Attributes:
-        ids: The tokens.
-        made: (tokens, 2 x layers, heads, head size) keys and values, layer by layer; None of no tokens.
+        ids: Token ids.
+        keys_values: (tokens, 2 x layers, heads, head size), key and value of each layer in turn; None without tokens.
     """
 
     ids: Sequence[int] = ()
-    made: torch.Tensor | None = None
+    keys_values: torch.Tensor | None = None
 
-    def shared(self, prompt: Sequence[int]) -> int:
-        """How many tokens the prompt begins with. Its last one is read in any case: the answer follows from it."""
+    def shared_length(self, prompt: Sequence[int]) -> int:
+        """How many tokens the prompt shares; never its last one, whose logits are needed in any case."""
         most = min(len(self.ids), len(prompt) - 1)
         return next((k for k in range(most) if self.ids[k] != prompt[k]), most)
 
@@ -45,165 +45,176 @@ NO_PREFIX = CachedPrefix()
 
 
 def padded_length(tokens: int) -> int:
-    """How wide a batch is that holds so many tokens."""
+    """The width of a batch whose longest text has this many tokens."""
     return -(-tokens // STEP) * STEP
 
 
 @dataclass
 class DecodingState:
-    """Texts that were read, and what comes next.
+    """Texts that the model has processed, and the logits of their next token.
 
     Attributes:
-        memory: Keys and values of all tokens.
-        seen: (texts, tokens) 1 where there is a token, 0 where a shorter text was padded.
-        place: (texts, 1) place of the token that comes next.
-        logits: (texts, vocabulary) of that token.
-        rows: (texts,) which they are.
+        cache: Keys and values of all tokens.
+        attention_mask: (texts, tokens) 1 for a token, 0 for padding.
+        position_ids: (texts, 1) position of the next token.
+        logits: (texts, vocabulary) of the next token.
+        rows: (texts,) index of each text among all texts of the call.
     """
 
-    memory: DynamicCache
-    seen: torch.Tensor
-    place: torch.Tensor
+    cache: DynamicCache
+    attention_mask: torch.Tensor
+    position_ids: torch.Tensor
     logits: torch.Tensor
     rows: torch.Tensor
 
-    def repeated(self, count: int) -> DecodingState:
-        """Each so many times, side by side."""
+    def repeat(self, count: int) -> DecodingState:
+        """Each text `count` times, side by side."""
         if count > 1:
-            self.memory.batch_repeat_interleave(count)
-        seen, place, logits = (one.repeat_interleave(count, dim=0) for one in (self.seen, self.place, self.logits))
-        return DecodingState(self.memory, seen, place, logits, self.rows.new_tensor(range(len(seen))))
+            self.cache.batch_repeat_interleave(count)
+        mask, positions, logits = (
+            tensor.repeat_interleave(count, dim=0) for tensor in (self.attention_mask, self.position_ids, self.logits))
+        return DecodingState(self.cache, mask, positions, logits, self.rows.new_tensor(range(len(mask))))
 
-    def only(self, at: torch.Tensor) -> DecodingState:
-        """Those at these places; the others are given up."""
-        if len(at) < len(self.rows):
-            self.memory.batch_select_indices(at)
-        return DecodingState(self.memory, self.seen[at], self.place[at], self.logits[at], self.rows[at])
+    def select(self, indices: torch.Tensor) -> DecodingState:
+        """The texts at these indices; the cache drops the others."""
+        if len(indices) < len(self.rows):
+            self.cache.batch_select_indices(indices)
+        return DecodingState(self.cache, self.attention_mask[indices], self.position_ids[indices],
+                             self.logits[indices], self.rows[indices])
 
-    def after(self, model: PreTrainedModel, tokens: torch.Tensor) -> DecodingState:
-        """With a token more of each."""
+    def advance(self, model: PreTrainedModel, tokens: torch.Tensor) -> DecodingState:
+        """The state after one more token of each text."""
         import torch
 
         if not len(tokens):
             return self
-        seen = torch.cat([self.seen, self.seen.new_ones(len(tokens), 1)], dim=1)
-        with use_fast_matmul(False):  # as many shapes as there are numbers of texts and tokens
-            done = model(input_ids=tokens[:, None], attention_mask=seen, position_ids=self.place, use_cache=True,
-                         cache=self.memory)
-        return DecodingState(self.memory, seen, self.place + 1, done.logits[:, -1], self.rows)
+        mask = torch.cat([self.attention_mask, self.attention_mask.new_ones(len(tokens), 1)], dim=1)
+        with use_fast_matmul(False):  # there are as many shapes as pairs of text count and token count
+            output = model(input_ids=tokens[:, None], attention_mask=mask, position_ids=self.position_ids,
+                           use_cache=True, cache=self.cache)
+        return DecodingState(self.cache, mask, self.position_ids + 1, output.logits[:, -1], self.rows)
 
 
 def prefill(model: PreTrainedModel, prompts: Sequence[Sequence[int]], prefixes: Sequence[CachedPrefix],
-            pad: int) -> DecodingState:
-    """What a causal model makes of prompts.
+            pad_id: int) -> DecodingState:
+    """Process prompts.
 
     Args:
-        model: In evaluation mode, on any device.
-        prompts: Token ids of each; those of like length beside each other cost least.
-        prefixes: What is known of each, of the same model; `NO_PREFIX` will do.
-        pad: Id of a token to pad with; it is never looked at.
+        model: Causal, in evaluation mode, on any device.
+        prompts: Token ids of each prompt; neighbours of similar length cost least.
+        prefixes: Cached prefix of each prompt, of the same model; `NO_PREFIX` for none.
+        pad_id: Id of a token to pad with; it is masked.
     """
     import torch
 
-    known = [opening.shared(prompt) for opening, prompt in zip(prefixes, prompts, strict=True)]
-    rest = [list(prompt[k:]) for prompt, k in zip(prompts, known, strict=True)]
-    before, width = padded_length(max(known)), padded_length(max(map(len, rest)))
-    ids = torch.tensor([[pad] * (width - len(tokens)) + tokens for tokens in rest], device=model.device)
-    seen = torch.tensor([[0] * (before - k) + [1] * k + [0] * (width - len(tokens)) + [1] * len(tokens)
-                         for k, tokens in zip(known, rest, strict=True)], device=model.device)
-    places = (seen.cumsum(dim=1) - 1).clamp(min=0)[:, before:]
+    shared = [prefix.shared_length(prompt) for prefix, prompt in zip(prefixes, prompts, strict=True)]
+    new = [list(prompt[k:]) for prompt, k in zip(prompts, shared, strict=True)]
+    before, width = padded_length(max(shared)), padded_length(max(map(len, new)))
+    ids = torch.tensor([[pad_id] * (width - len(tokens)) + tokens for tokens in new], device=model.device)
+    mask = torch.tensor([[0] * (before - k) + [1] * k + [0] * (width - len(tokens)) + [1] * len(tokens)
+                         for k, tokens in zip(shared, new, strict=True)], device=model.device)
+    positions = (mask.cumsum(dim=1) - 1).clamp(min=0)[:, before:]
     with use_fast_matmul():
-        done = model(input_ids=ids, attention_mask=seen, position_ids=places, use_cache=True, logits_to_keep=1,
-                     cache=_memory(prefixes, known, before) if before else None)
-    return DecodingState(done.cache, seen, places[:, -1:] + 1, done.logits[:, -1],
-                         torch.arange(len(rest), device=model.device))
+        output = model(input_ids=ids, attention_mask=mask, position_ids=positions, use_cache=True, logits_to_keep=1,
+                       cache=_padded_cache(prefixes, shared, before) if before else None)
+    return DecodingState(output.cache, mask, positions[:, -1:] + 1, output.logits[:, -1],
+                         torch.arange(len(new), device=model.device))
 
 
-def concatenate(reads: Sequence[DecodingState]) -> DecodingState:
-    """As if they had been read at once. Those without a text count for nothing."""
+def concatenate(states: Sequence[DecodingState]) -> DecodingState:
+    """States as one, as if their texts had been processed in one batch. States without a text are left out."""
     import torch
     from torch.nn.functional import pad
     from transformers import DynamicCache
 
-    reads = [one for one in reads if len(one.rows)] or reads[:1]
-    if len(reads) == 1:
-        return reads[0]
-    width = max(one.seen.shape[1] for one in reads)
-    short, memory = [width - one.seen.shape[1] for one in reads], DynamicCache()
-    for layer, same in enumerate(zip(*(one.memory.layers for one in reads), strict=True)):
-        keys, values = (torch.cat([pad(one, (0, 0, k, 0)) for one, k in zip(some, short, strict=True)])
-                        for some in zip(*((one.keys, one.values) for one in same), strict=True))
-        memory.update(keys, values, layer)
-    return DecodingState(memory, torch.cat([pad(one.seen, (k, 0)) for one, k in zip(reads, short, strict=True)]),
-                         *(torch.cat(same) for same in zip(*((one.place, one.logits, one.rows) for one in reads),
-                                                           strict=True)))
+    states = [state for state in states if len(state.rows)] or states[:1]
+    if len(states) == 1:
+        return states[0]
+    width = max(state.attention_mask.shape[1] for state in states)
+    missing, cache = [width - state.attention_mask.shape[1] for state in states], DynamicCache()
+    for index, layers in enumerate(zip(*(_keys_values(state.cache) for state in states), strict=True)):
+        keys, values = (torch.cat([pad(tensor, (0, 0, k, 0)) for tensor, k in zip(tensors, missing, strict=True)])
+                        for tensors in zip(*layers, strict=True))
+        cache.update(keys, values, index)
+    return DecodingState(
+        cache, torch.cat([pad(state.attention_mask, (k, 0)) for state, k in zip(states, missing, strict=True)]),
+        torch.cat([state.position_ids for state in states]), torch.cat([state.logits for state in states]),
+        torch.cat([state.rows for state in states]))
 
 
 class PrefixCache:
-    """The openings that a model has read.
+    """The prefixes that a model has processed.
 
-    Those of races that are over make room for others. Where there is no room, a race's prompts begin with what all
-    prompts of the model begin with.
+    Prefixes of finished races make room for others. Where there is no room, a prompt uses the prefix that all prompts
+    of the model share.
     """
 
-    def __init__(self, model: PreTrainedModel, rendering: Rendering, batch: int, room: int = ROOM) -> None:
+    def __init__(self, model: PreTrainedModel, rendering: Rendering, batch: int, max_bytes: int = MAX_BYTES) -> None:
         """
         Args:
-            model: In evaluation mode when it reads.
-            rendering: Of its tokenizer.
-            batch: Openings read at a time.
-            room: Bytes that they may take; one batch more, at most.
+            model: In evaluation mode when `lookup` is called.
+            rendering: Rendering of its tokenizer.
+            batch: Prefixes processed at a time.
+            max_bytes: Size of the cache; it may hold one batch more.
         """
-        self._model, self._rendering, self._batch, self._room = model, rendering, batch, room
-        self._cached: dict[str, CachedPrefix] = {}
+        self._model, self._rendering, self._batch, self._max_bytes = model, rendering, batch, max_bytes
+        self._prefixes: dict[str, CachedPrefix] = {}  # by opening; "" is what all prompts share
         self._weights: tuple[object, ...] = ()
 
-    def of(self, observations: Sequence[str]) -> list[CachedPrefix]:
-        """The opening of each observation's prompt."""
+    def lookup(self, observations: Sequence[str]) -> list[CachedPrefix]:
+        """The prefix of each observation's prompt."""
         model = self._model
-        weights = (sum(one._version for one in model.parameters()), model.dtype, model.device)
-        if weights != self._weights:  # it has learnt, and what it made of them means nothing to it any more
-            self._cached, self._weights = {}, weights
-        if "" not in self._cached:
-            self._keep([""], NO_PREFIX)
-        texts = [opening_of(observation) for observation in observations]
-        now = dict.fromkeys(["", *texts])
-        new = [text for text in now if text not in self._cached]
+        # torch counts in-place changes of each tensor: after a training step the cached keys and values are outdated.
+        weights = (sum(parameter._version for parameter in model.parameters()), model.dtype, model.device)
+        if weights != self._weights:
+            self._prefixes, self._weights = {}, weights
+        if "" not in self._prefixes:
+            self._add([""], NO_PREFIX)
+        openings = [opening_of(observation) for observation in observations]
+        needed = dict.fromkeys(["", *openings])
+        new = [opening for opening in needed if opening not in self._prefixes]
         for first in range(0, len(new), self._batch):
             if self._full():
-                self._cached = {text: one for text, one in self._cached.items() if text in now}
+                self._prefixes = {opening: prefix for opening, prefix in self._prefixes.items() if opening in needed}
             if self._full():
                 break
-            self._keep(new[first:first + self._batch], self._cached[""])
-        return [self._cached.get(text, self._cached[""]) for text in texts]
+            self._add(new[first:first + self._batch], self._prefixes[""])
+        return [self._prefixes.get(opening, self._prefixes[""]) for opening in openings]
 
     def _full(self) -> bool:
-        return sum(one.made.nbytes for one in self._cached.values() if one.made is not None) >= self._room
+        return sum(prefix.keys_values.nbytes for prefix in self._prefixes.values()
+                   if prefix.keys_values is not None) >= self._max_bytes
 
-    def _keep(self, texts: Sequence[str], known: CachedPrefix) -> None:
+    def _add(self, openings: Sequence[str], known: CachedPrefix) -> None:
         import torch
 
-        # Prompts end otherwise than those of whole observations; no more is taken from them than is alike.
-        prompts = [self._rendering.prompt_ids(text) for text in texts]
+        # These prompts end differently from those of whole observations; `shared_length` uses only what is equal.
+        prompts = [self._rendering.prompt_ids(opening) for opening in openings]
         with torch.inference_mode():
-            prefilled = prefill(self._model, prompts, [known] * len(prompts), self._rendering.tokenizer.pad_token_id)
-            layers: list[Any] = prefilled.memory.layers
-            made = torch.stack([one for layer in layers for one in (layer.keys, layer.values)], dim=2)
-            for text, ids, row, seen in zip(texts, prompts, made, prefilled.seen.bool(), strict=True):
-                self._cached[text] = CachedPrefix(ids, row[:, :, seen].permute(2, 1, 0, 3).contiguous())
+            state = prefill(self._model, prompts, [known] * len(prompts),
+                            cast(int, self._rendering.tokenizer.pad_token_id))
+            stacked = torch.stack([tensor for layer in _keys_values(state.cache) for tensor in layer], dim=2)
+            for opening, ids, row, mask in zip(openings, prompts, stacked, state.attention_mask.bool(), strict=True):
+                self._prefixes[opening] = CachedPrefix(ids, row[:, :, mask].permute(2, 1, 0, 3).contiguous())
 
 
-def _memory(prefixes: Sequence[CachedPrefix], known: Sequence[int], before: int) -> DynamicCache:
-    """The first `known` tokens of each opening as what transformers remembers, padded in front to `before`."""
+def _keys_values(cache: DynamicCache) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    """Keys and values of each layer, (texts, heads, tokens, head size)."""
+    return [(layer.keys, layer.values) for layer in cache.layers]  # type: ignore[misc,union-attr]  # of full attention
+
+
+def _padded_cache(prefixes: Sequence[CachedPrefix], shared: Sequence[int], before: int) -> DynamicCache:
+    """A cache with the first `shared` tokens of each prefix, left-padded to `before` tokens."""
     import torch
     from torch.nn.utils.rnn import pad_sequence
     from transformers import DynamicCache
 
-    some = next(one.made for one in prefixes if one.made is not None)
-    rows = [some[:0] if one.made is None else one.made[:k] for one, k in zip(prefixes, known, strict=True)]
-    made = pad_sequence(rows, batch_first=True, padding_side="left")
-    made = torch.nn.functional.pad(made, (0, 0, 0, 0, 0, 0, before - made.shape[1], 0)).transpose(1, 3)
-    memory = DynamicCache()
-    for layer in range(some.shape[1] // 2):
-        memory.update(made[:, :, 2 * layer], made[:, :, 2 * layer + 1], layer)
-    return memory
+    like = next(prefix.keys_values for prefix in prefixes if prefix.keys_values is not None)
+    rows = [like[:0] if prefix.keys_values is None else prefix.keys_values[:k]
+            for prefix, k in zip(prefixes, shared, strict=True)]
+    stacked = pad_sequence(rows, batch_first=True, padding_side="left")
+    stacked = torch.nn.functional.pad(stacked, (0, 0, 0, 0, 0, 0, before - stacked.shape[1], 0)).transpose(1, 3)
+    cache = DynamicCache()
+    for layer in range(like.shape[1] // 2):
+        cache.update(stacked[:, :, 2 * layer], stacked[:, :, 2 * layer + 1], layer)
+    return cache

@@ -1,14 +1,14 @@
 """From an observation to tokens and from a command to tokens: one place for SFT, GRPO, evaluation and serving.
 
-A turn is one user message, the observation's text, and one assistant message, the command. Nothing of earlier laps is
-in it: what an engineer has to remember stands in the notes of the observation. Thinking is off.
+A turn is one user message, the observation's text, and one assistant message, the command. It holds nothing of earlier
+laps: what an engineer has to remember is in the notes of the observation. Thinking is off.
 """
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict, cast
 
 from f1_pipelines.sim.environment.commands import usage
 
@@ -17,16 +17,24 @@ if TYPE_CHECKING:
 
 SYSTEM = ("You are the race engineer of car \"We\". Each lap you answer with exactly one command, nothing else. "
           "Commands:\n" + usage())
+IGNORED = -100  # label of a token that is not learnt
 _OBSERVATION = "<observation>"
+
+
+class TokenizedExample(TypedDict):
+    """A turn to learn from: token ids, and the same ids as labels, `IGNORED` outside the completion."""
+
+    input_ids: list[int]
+    labels: list[int]
 
 
 @dataclass(frozen=True)
 class Rendering:
-    """How one tokenizer's chats are written.
+    """How the chats of one tokenizer are written.
 
     Attributes:
-        tokenizer: With a chat template and an end-of-turn token (`eos_token`).
-        system: Whether the commands are explained in a system turn; a model trained from nothing needs none.
+        tokenizer: Has a chat template and an end-of-turn token (`eos_token`).
+        system: Explain the commands in a system turn; a model trained from nothing needs none.
     """
 
     tokenizer: PreTrainedTokenizerBase
@@ -34,38 +42,41 @@ class Rendering:
 
     def messages(self, observation: str) -> list[dict[str, str]]:
         """The chat up to the engineer's turn."""
-        messages = [{"role": "system", "content": SYSTEM}] if self.system else []
-        return [*messages, {"role": "user", "content": observation}]
+        system = [{"role": "system", "content": SYSTEM}] if self.system else []
+        return [*system, {"role": "user", "content": observation}]
 
     def prompt(self, observation: str) -> str:
-        """All that stands before the command."""
+        """All text before the command."""
         before, after = self._frame
         return before + observation + after
 
     @cached_property
     def _frame(self) -> tuple[str, str]:
-        """What the chat template puts before an observation and after it; a blocking check holds every turn to it."""
-        before, after = str(self.tokenizer.apply_chat_template(
-            self.messages(_OBSERVATION), tokenize=False, add_generation_prompt=True,
-            enable_thinking=False)).split(_OBSERVATION)
+        """The chat template's text before and after an observation; a blocking check compares it with the template."""
+        rendered = cast(str, self.tokenizer.apply_chat_template(
+            self.messages(_OBSERVATION), tokenize=False, add_generation_prompt=True, enable_thinking=False))
+        before, after = rendered.split(_OBSERVATION)
         return before, after
 
     def prompt_ids(self, observation: str) -> list[int]:
         """Token ids of `prompt`."""
-        return self.tokenizer(self.prompt(observation), add_special_tokens=False)["input_ids"]
+        return self._ids(self.prompt(observation))
 
     def completion_ids(self, command: str) -> list[int]:
-        """Token ids of the command and the end of the turn: what is learnt."""
-        return [*self.tokenizer(command, add_special_tokens=False)["input_ids"], self.tokenizer.eos_token_id]
+        """Token ids of the command and of the end of the turn: what is learnt."""
+        return [*self._ids(command), cast(int, self.tokenizer.eos_token_id)]
 
-    def example(self, observation: str, command: str) -> dict[str, list[int]]:
-        """A turn to learn from: `input_ids`, and `labels` that are -100 but for the completion."""
+    def example(self, observation: str, command: str) -> TokenizedExample:
+        """A turn to learn from."""
         prompt, completion = self.prompt_ids(observation), self.completion_ids(command)
-        return {"input_ids": prompt + completion, "labels": [-100] * len(prompt) + completion}
+        return {"input_ids": prompt + completion, "labels": [IGNORED] * len(prompt) + completion}
 
     def command(self, ids: Sequence[int]) -> str:
-        """What was generated, up to the end of the turn; raw, whether it parses or not."""
+        """The generated text up to the end of the turn; raw, whether it parses or not."""
         ids = list(ids)
         if self.tokenizer.eos_token_id in ids:
             ids = ids[:ids.index(self.tokenizer.eos_token_id)]
-        return str(self.tokenizer.decode(ids, skip_special_tokens=True))
+        return cast(str, self.tokenizer.decode(ids, skip_special_tokens=True))
+
+    def _ids(self, text: str) -> list[int]:
+        return cast("list[int]", self.tokenizer(text, add_special_tokens=False)["input_ids"])

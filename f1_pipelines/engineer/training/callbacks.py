@@ -1,4 +1,4 @@
-"""Watches a trainer of transformers: keeps its curve, tells progress, stops what is broken."""
+"""Watches a trainer of transformers: collects its metrics, reports progress, stops a broken training."""
 from __future__ import annotations
 
 import math
@@ -17,64 +17,65 @@ LOGGED_EVERY = 25  # steps between two lines of progress
 
 
 class MetricsCallback(TrainerCallback):
-    """Keeps the curve, tells progress, and stops a run whose numbers are not finite."""
+    """Fills a metric history, reports progress, and stops a training whose metrics are not finite."""
 
-    def __init__(self, curve: MetricHistory, reporter: Reporter, every: int = LOGGED_EVERY) -> None:
+    def __init__(self, history: MetricHistory, reporter: Reporter, every: int = LOGGED_EVERY) -> None:
         """
         Args:
-            curve: Filled with everything that the trainer logs.
-            reporter: Receives progress and metrics.
+            history: Receives everything that the trainer logs.
+            reporter: Receives the same, and a line of progress now and then.
             every: Steps between two lines.
         """
-        self._curve, self._reporter, self._every = curve, reporter, every
+        self._history, self._reporter, self._every = history, reporter, every
 
     def on_train_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
-        """Start the clock, and take over what a resumed run logged before its checkpoint."""
-        self._started, self._first, self._read = time.monotonic(), state.global_step, state.num_input_tokens_seen
+        """Start the clock, and take over what a resumed training logged before its checkpoint."""
+        self._started, self._first_step = time.monotonic(), state.global_step
+        self._first_token = state.num_input_tokens_seen
         for logs in state.log_history:
-            numbers = _metrics_of(logs)
-            self._curve.add(int(logs["step"]), numbers)
-            self._reporter.numbers(int(logs["step"]), numbers)
+            metrics, step = _metrics_of(logs), int(logs["step"])
+            self._history.add(step, metrics)
+            self._reporter.metrics(step, metrics)
 
     def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
-        """Leave out the checkpoint of the last step: what is over is kept otherwise (`resuming`)."""
+        """Skip the checkpoint of the last step: finished trainings are stored by `resuming`."""
         if state.global_step >= state.max_steps:
             control.should_save = False
 
     def on_log(self, args: TrainingArguments, state: TrainerState, control: TrainerControl,
                logs: dict[str, Any] | None = None, **_: Any) -> None:
-        """Take in a step's numbers, and add ours to the trainer's log, which its checkpoints hold."""
-        numbers = _metrics_of(logs or {})
-        spent, read = time.monotonic() - self._started, state.num_input_tokens_seen - self._read
-        if read:
-            numbers["tokens_per_s"] = read / spent
-        if "train_loss" in numbers:  # the trainer's own is of the steps since it resumed
-            numbers["train_loss"] = _mean_loss(state.log_history) or numbers["train_loss"]
+        """Take over a step's metrics, and add ours to the trainer's log, which its checkpoints hold."""
+        metrics = _metrics_of(logs or {})
+        elapsed_s, tokens = time.monotonic() - self._started, state.num_input_tokens_seen - self._first_token
+        if tokens:
+            metrics["tokens_per_s"] = tokens / elapsed_s
+        if "train_loss" in metrics:  # the trainer's own is of the steps since it resumed
+            metrics["train_loss"] = _mean_loss(state.log_history) or metrics["train_loss"]
         if state.log_history:
-            state.log_history[-1].update(numbers)
-        self._curve.add(state.global_step, numbers)
-        self._reporter.numbers(state.global_step, numbers)
+            state.log_history[-1].update(metrics)
+        self._history.add(state.global_step, metrics)
+        self._reporter.metrics(state.global_step, metrics)
         for name in ("loss", "grad_norm", "reward"):
-            value = numbers.get(name, 0.0)
-            if value is None or not math.isfinite(value):  # trl says None where nothing was a number
+            value = metrics.get(name, 0.0)
+            if value is None or not math.isfinite(value):  # trl logs None for NaN
                 raise TrainingFailed(f"step {state.global_step}: {name} is {value}; lower the learning rate, "
                                      "then resume or start again")
-        done = state.global_step - self._first
+        done = state.global_step - self._first_step
         if done and (state.global_step % self._every == 0 or state.global_step == state.max_steps):
-            left = spent / done * (state.max_steps - state.global_step)
-            shown = ", ".join(f"{name} {numbers[name]:.3g}" for name in ("loss", "score", "entropy", "kl")
-                              if name in numbers)
-            rate = f", {read / spent:.0f} tokens/s" if read else ""
-            self._reporter.line(f"step {state.global_step}/{state.max_steps}: {shown}{rate}, {left:.0f} s left")
+            left_s = elapsed_s / done * (state.max_steps - state.global_step)
+            shown = ", ".join(f"{name} {metrics[name]:.3g}" for name in ("loss", "score", "entropy", "kl")
+                              if name in metrics)
+            rate = f", {tokens / elapsed_s:.0f} tokens/s" if tokens else ""
+            self._reporter.info(f"step {state.global_step}/{state.max_steps}: {shown}{rate}, {left_s:.0f} s left")
 
 
 def _metrics_of(logs: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in logs.items() if name not in _NO_METRICS}
 
 
-def _mean_loss(history: list[dict[str, Any]]) -> float | None:
-    """Mean over all steps that were logged, None before any; each entry is the mean since the one before."""
-    entries = [(entry["step"], entry["loss"]) for entry in history if "loss" in entry]
+def _mean_loss(log_history: list[dict[str, Any]]) -> float | None:
+    """Mean loss over all logged steps, None without any; each entry is the mean since the entry before."""
+    entries = [(int(entry["step"]), float(entry["loss"])) for entry in log_history if "loss" in entry]
     if not entries:
         return None
     steps = [step for step, _ in entries]

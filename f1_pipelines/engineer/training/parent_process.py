@@ -1,6 +1,6 @@
 """A training process ends when the Dagster run that started it is gone.
 
-Killed with SIGKILL, a run can't end the processes it started. They would train on with the GPU, and write to the same
+A run that was killed with SIGKILL can't end the processes it started. They would keep the GPU, and write to the same
 folder as the training that resumes.
 """
 from __future__ import annotations
@@ -18,12 +18,12 @@ CHECK_EVERY_S = 2.0
 
 
 def parent_of() -> dict[str, str]:
-    """Environment of a process that is to end with this one."""
+    """Environment variables for a process that shall end with this one."""
     return {STARTER: json.dumps([os.getpid(), started_ticks(os.getpid())])}
 
 
 def exit_with_parent() -> None:
-    """Have this process end soon after the one that started it; without one in the environment it stays."""
+    """End this process soon after the one that `parent_of` names in its environment; without that, do nothing."""
     if STARTER not in os.environ:
         return
     pid, started = json.loads(os.environ[STARTER])

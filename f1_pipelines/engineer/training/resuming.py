@@ -1,10 +1,10 @@
-"""What a killed training resumes from, and what it has used over all its attempts.
+"""What a killed training resumes from, and the time and memory of all its attempts.
 
 Notable choices:
-- A part of a training that is under way resumes from the trainer's newest whole checkpoint. That also holds the log, so
-  weights and curve always belong to the same step.
-- A part that is over left its weights and its curve in one file, so nothing of it is trained or measured again.
-- Every file of ours is written under another name and renamed: it is whole or it is not there.
+- An unfinished training resumes from the trainer's latest complete checkpoint. It also holds the log, so weights and
+  metrics always belong to the same step.
+- A finished training has its weights and metrics in one file, so nothing of it is trained or measured again.
+- Every file of ours is written under another name and renamed, so it is complete or absent.
 """
 from __future__ import annotations
 
@@ -24,27 +24,24 @@ if TYPE_CHECKING:
 
 FINISHED, USAGE = "finished.safetensors", "usage.json"
 _STATE = "trainer_state.json"  # the last file that the trainer writes
-# The newest one may be torn, or of the last step, which is none to resume (`_is_whole`). Of several processes the main
-# one deletes older ones before the others have written their part of the newest.
+# The latest one may be torn, or of the last step, which can't be resumed (`_is_complete`). With several processes the
+# main one deletes older checkpoints before the others have written their part of the latest.
 KEPT_CHECKPOINTS = 2
 
 
 def last_checkpoint(folder: Path, processes: int = 1) -> str | None:
-    """The newest whole checkpoint of a training that was killed.
+    """Path of the latest complete checkpoint, None to start at step 0.
 
     Args:
-        folder: Of the trainer.
-        processes: That train together. Each leaves its random numbers.
-
-    Returns:
-        Its path, None to begin at step 0.
+        folder: Output folder of the trainer.
+        processes: Number of processes that train together; each writes its random state.
     """
-    steps = [path for path in folder.glob("checkpoint-*") if _is_whole(path, processes)]
+    steps = [path for path in folder.glob("checkpoint-*") if _is_complete(path, processes)]
     return str(max(steps, key=step_of)) if steps else None
 
 
 def resumed_step(folder: Path, processes: int = 1) -> int:
-    """The step at which a training in this folder goes on, 0 for a new one. After one that is over, its last."""
+    """The step at which a training in this folder resumes: 0 for a new one, the last step for a finished one."""
     if (folder / FINISHED).is_file():
         return int(read_metadata(folder / FINISHED)["step"])
     checkpoint = last_checkpoint(folder, processes)
@@ -52,27 +49,27 @@ def resumed_step(folder: Path, processes: int = 1) -> int:
 
 
 def step_of(checkpoint: Path) -> int:
-    """The step of a trainer's checkpoint."""
+    """The step of a trainer's checkpoint, from its name."""
     return int(checkpoint.name.rpartition("-")[2])
 
 
 def remove_torn_checkpoints(folder: Path, processes: int = 1) -> None:
-    """Delete checkpoints that were only half written, so that nothing of them mixes with what is written next."""
+    """Delete incomplete checkpoints, so that their files don't mix with what is written next."""
     for path in folder.glob("checkpoint-*"):
-        if not _is_whole(path, processes):
+        if not _is_complete(path, processes):
             shutil.rmtree(path, ignore_errors=True)
 
 
-def save_finished(model: PreTrainedModel, folder: Path, curve: MetricHistory) -> None:
-    """Keep a training that is over: its weights and its curve in one file."""
-    save_weights(model, folder / FINISHED, {"step": str(curve.last_step), "points": json.dumps(curve.points)})
+def save_finished(model: PreTrainedModel, folder: Path, history: MetricHistory) -> None:
+    """Store a finished training: its weights and metrics in one file."""
+    save_weights(model, folder / FINISHED, {"step": str(history.last_step), "points": json.dumps(history.points)})
 
 
 def restore_finished(model: PreTrainedModel, folder: Path) -> MetricHistory | None:
-    """Put the weights of a training that is over into the model.
+    """Load the weights of a finished training into the model.
 
     Returns:
-        Its curve; None, and the model unchanged, where none is over.
+        Its metrics; None, with the model unchanged, if the training is not finished.
     """
     if not (folder / FINISHED).is_file():
         return None
@@ -82,7 +79,7 @@ def restore_finished(model: PreTrainedModel, folder: Path) -> MetricHistory | No
 
 
 def save_weights(model: PreTrainedModel, path: Path, metadata: dict[str, str]) -> None:
-    """Write the trainable weights, with metadata, to one file at once."""
+    """Write the trainable weights with metadata to one file, atomically."""
     from safetensors.torch import save_file
 
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -93,7 +90,7 @@ def save_weights(model: PreTrainedModel, path: Path, metadata: dict[str, str]) -
 
 
 def load_weights(model: PreTrainedModel, path: Path) -> None:
-    """Put stored weights into a model."""
+    """Load weights of `save_weights` into a model."""
     import torch
     from safetensors.torch import load_file
 
@@ -108,29 +105,29 @@ def read_metadata(path: Path) -> dict[str, str]:
     from safetensors import safe_open
 
     with safe_open(path, "pt") as file:
-        return file.metadata()
+        return dict(file.metadata())
 
 
 class Usage:
-    """Time and memory of a training, over all its attempts: one that was killed counts up to its last report."""
+    """Time and memory of a training over all its attempts; a killed attempt counts up to its last report."""
 
     def __init__(self, work: Path, device: str) -> None:
         """
         Args:
             work: Folder of the training.
-            device: cpu, cuda or cuda:1: whose memory is measured.
+            device: cpu, cuda or cuda:1; its memory is measured.
         """
         self._file, self._device, self._started = work / USAGE, device, time.monotonic()
         self._before_s, self._before_bytes = _read_usage(self._file)
 
     @property
     def seconds(self) -> float:
-        """Sum over the attempts [s]."""
+        """Wall time of all attempts [s]."""
         return self._before_s + time.monotonic() - self._started
 
     @property
     def peak_bytes(self) -> int:
-        """The most that any attempt took."""
+        """Peak memory of the attempt that took most [bytes]."""
         if self._device == "cpu":
             now = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         else:
@@ -140,23 +137,23 @@ class Usage:
         return max(self._before_bytes, now)
 
     def write(self) -> None:
-        """Keep what was used so far for the next attempt."""
+        """Store the usage so far for the next attempt."""
         self._file.parent.mkdir(parents=True, exist_ok=True)
         growing = self._file.with_suffix(".growing")
         growing.write_text(json.dumps({"seconds": self.seconds, "peak_bytes": self.peak_bytes}))
         growing.replace(self._file)
 
     def written_by(self, reporter: Reporter) -> Reporter:
-        """The listener, writing the usage with each report."""
-        def numbers(step: int, values: dict[str, Any]) -> None:
+        """The reporter, which also stores the usage with each report."""
+        def metrics(step: int, values: dict[str, Any]) -> None:
             self.write()
-            reporter.numbers(step, values)
+            reporter.metrics(step, values)
 
-        def line(text: str) -> None:
+        def info(text: str) -> None:
             self.write()
-            reporter.line(text)
+            reporter.info(text)
 
-        return replace(reporter, line=line, numbers=numbers)
+        return replace(reporter, info=info, metrics=metrics)
 
 
 def _read_usage(file: Path) -> tuple[float, int]:
@@ -166,17 +163,19 @@ def _read_usage(file: Path) -> tuple[float, int]:
     return usage["seconds"], usage["peak_bytes"]
 
 
-def _is_whole(checkpoint: Path, processes: int) -> bool:
-    """Whether a checkpoint was written to its end. One of the last step is none to resume: transformers 5.24 makes
-    another step after it."""
+def _is_complete(checkpoint: Path, processes: int) -> bool:
+    """Whether a checkpoint was written completely and is not of the last step.
+
+    From one of the last step transformers 5.24 would train another step.
+    """
     try:
         state = json.loads((checkpoint / _STATE).read_text())
         unfinished = 0 < state["global_step"] < state["max_steps"]
     except (OSError, ValueError, KeyError, TypeError):
         return False
-    random_numbers = list(checkpoint.glob("rng_state*.pth"))
-    return unfinished and len(random_numbers) >= processes and all(
-        zipfile.is_zipfile(path) for path in (checkpoint / "optimizer.pt", *random_numbers))
+    random_states = list(checkpoint.glob("rng_state*.pth"))
+    return unfinished and len(random_states) >= processes and all(
+        zipfile.is_zipfile(path) for path in (checkpoint / "optimizer.pt", *random_states))
 
 
 def _trainable(model: PreTrainedModel) -> list[tuple[str, Any]]:

@@ -1,4 +1,4 @@
-"""Imitation: the model learns what the expert called, with trl's trainer, loss on the completion alone."""
+"""SFT with TRL's trainer: the model learns the expert's commands, with the loss on completions only."""
 from __future__ import annotations
 
 import math
@@ -27,92 +27,100 @@ from f1_pipelines.engineer.training.resuming import (
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
+    from trl import SFTConfig
 
-SAVED_EVERY = 200  # steps between checkpoints to resume from
-LOGGED_EVERY = 5  # steps that a point of the curve is the mean of
-MIN_LOSS_DROP = 0.2  # share of the first loss that has to go, or nothing was learnt
+SAVED_EVERY = 200  # steps between checkpoints
+LOGGED_EVERY = 5  # steps that a logged value is the mean of
+MIN_LOSS_DROP = 0.2  # share of the first loss; a smaller drop means that nothing was learnt
 
 
 @dataclass(frozen=True)
 class Example:
-    """What was seen and what to call."""
+    """An observation and the command to call."""
 
     prompt: str
     completion: str
 
 
 def train_sft(model: PreTrainedModel, rendering: Rendering, examples: Sequence[Example], profile: Profile, seed: int,
-              folder: Path, device: str = "cpu", reporter: Reporter = SILENT, taught: bool = False) -> MetricHistory:
+              folder: Path, device: str = "cpu", reporter: Reporter = SILENT,
+              continued: bool = False) -> MetricHistory:
     """Train the model in place.
 
     Args:
-        model: A causal model; with `profile.lora`, already wrapped in its adapter.
-        rendering: Of its tokenizer.
-        examples: Turns.
-        profile: Its `sft` settings.
-        seed: Of order and dropout.
-        folder: Of this training. Resumes from the newest checkpoint here, and takes over a training that is over.
-        device: cpu, cuda or cuda:1, of this process: with others, each takes its batches and all make the same step.
-        reporter: Takes progress.
-        taught: It has learnt before, so that its loss need not fall far.
+        model: A causal model; with `profile.lora`, wrapped in its adapter.
+        rendering: Rendering of its tokenizer.
+        examples: Turns to learn from.
+        profile: Its `sft` settings apply.
+        seed: Seed of order and dropout.
+        folder: Folder of this training. Resumes from the latest checkpoint here, or returns a finished training.
+        device: cpu, cuda or cuda:1 of this process; several processes share each step's batch.
+        reporter: Receives progress.
+        continued: The model was trained before, so its loss need not drop.
 
     Returns:
-        Loss and other numbers by step.
+        All metrics by step.
 
     Raises:
-        TrainingFailed: Numbers were not finite, or the loss did not fall.
+        TrainingFailed: A metric was not finite, or the loss did not drop.
     """
     from datasets import Dataset
     from transformers import PrinterCallback
-    from trl import SFTConfig
 
     from f1_pipelines.engineer.training.completions import CompletionTrainer, left_padded
 
-    over = restore_finished(model, folder)
-    if over is not None:
-        return over
-    settings = profile.sft
+    finished = restore_finished(model, folder)
+    if finished is not None:
+        return finished
+    settings, history = profile.sft, MetricHistory()
     chosen = np.random.default_rng(seed).permutation(len(examples))[:settings.taken(len(examples))]
-    examples = [examples[k] for k in sorted(chosen)]
-    rows = [rendering.example(example.prompt, example.completion) for example in examples]
-    curve = MetricHistory()
-    config = SFTConfig(
-        output_dir=str(folder), num_train_epochs=settings.epochs, per_device_train_batch_size=settings.batch,
-        gradient_accumulation_steps=settings.accumulate, learning_rate=settings.lr, warmup_steps=settings.warmup_steps,
-        lr_scheduler_type="cosine_with_min_lr", lr_scheduler_kwargs={"min_lr_rate": settings.lr_floor},
-        adam_beta1=0.9, adam_beta2=0.98, weight_decay=settings.weight_decay, max_grad_norm=1.0, max_length=None,
-        use_cpu=device == "cpu", bf16=profile.bf16, seed=seed, data_seed=seed,
-        logging_steps=math.gcd(LOGGED_EVERY, SAVED_EVERY),  # no mean spans a checkpoint: a resumed run has the same
-        save_strategy="steps", save_steps=SAVED_EVERY, report_to="none",
-        save_total_limit=KEPT_CHECKPOINTS,
-        disable_tqdm=True, dataloader_pin_memory=False, include_num_input_tokens_seen="non_padding",
-        ddp_find_unused_parameters=False, **activation_checkpointing(device != "cpu"))
+    rows = [rendering.example(examples[k].prompt, examples[k].completion) for k in sorted(chosen)]
+    config = _config(profile, seed, folder, device)
     on_one_device(config, device)
     if config.process_index == 0:
         remove_torn_checkpoints(folder, config.world_size)
-    optimizer = MuonAndAdamW(model, settings.muon_lr, settings.lr, settings.weight_decay) if settings.muon_lr else None
+    optimizer = MuonAndAdamW(model, settings.muon_learning_rate, settings.learning_rate, settings.weight_decay) \
+        if settings.muon_learning_rate else None
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", category=FutureWarning)
         trainer = CompletionTrainer(
             model=model, args=config, train_dataset=Dataset.from_list(rows), processing_class=rendering.tokenizer,
             data_collator=partial(left_padded, rendering.tokenizer.pad_token_id),
-            callbacks=[MetricsCallback(curve, reporter)], optimizers=(optimizer, None))
+            callbacks=[MetricsCallback(history, reporter)], optimizers=(optimizer, None))
         trainer.remove_callback(PrinterCallback)
         trainer.train(resume_from_checkpoint=last_checkpoint(folder, config.world_size))
-    losses = curve.of("loss")
-    if not taught and len(losses) >= 8 and np.mean(losses[-4:]) > (1.0 - MIN_LOSS_DROP) * np.mean(losses[:2]):
-        raise TrainingFailed(f"the loss went from {np.mean(losses[:2]):.3f} to {np.mean(losses[-4:]):.3f} only, so "
+    losses = history.values("loss")
+    if not continued and len(losses) >= 8 and np.mean(losses[-4:]) > (1.0 - MIN_LOSS_DROP) * np.mean(losses[:2]):
+        raise TrainingFailed(f"the loss only went from {np.mean(losses[:2]):.3f} to {np.mean(losses[-4:]):.3f}, so "
                              "nothing was learnt; check the turns and the learning rate")
     if config.process_index == 0:
-        save_finished(model, folder, curve)
-    return curve
+        save_finished(model, folder, history)
+    return history
 
 
 def activation_checkpointing(on: bool) -> dict[str, Any]:
-    """The option that trades time for memory, under the name that the installed version has."""
+    """The option that trades time for memory, under the name that the installed transformers has."""
     from dataclasses import fields
 
     from trl import SFTConfig
 
     names = {field.name for field in fields(SFTConfig)}
     return {"activation_checkpointing" if "activation_checkpointing" in names else "gradient_checkpointing": on}
+
+
+def _config(profile: Profile, seed: int, folder: Path, device: str) -> SFTConfig:
+    """TRL's settings."""
+    from trl import SFTConfig
+
+    settings = profile.sft
+    return SFTConfig(
+        output_dir=str(folder), num_train_epochs=settings.epochs, per_device_train_batch_size=settings.batch_size,
+        gradient_accumulation_steps=settings.gradient_accumulation_steps, learning_rate=settings.learning_rate,
+        warmup_steps=settings.warmup_steps, lr_scheduler_type="cosine_with_min_lr",
+        lr_scheduler_kwargs={"min_lr_rate": settings.min_lr_rate}, adam_beta1=0.9, adam_beta2=0.98,
+        weight_decay=settings.weight_decay, max_grad_norm=1.0, max_length=None,
+        use_cpu=device == "cpu", bf16=profile.bf16, seed=seed, data_seed=seed,
+        logging_steps=math.gcd(LOGGED_EVERY, SAVED_EVERY),  # no mean spans a checkpoint, so a resumed run logs the same
+        save_strategy="steps", save_steps=SAVED_EVERY, report_to="none", save_total_limit=KEPT_CHECKPOINTS,
+        disable_tqdm=True, dataloader_pin_memory=False, include_num_input_tokens_seen="non_padding",
+        ddp_find_unused_parameters=False, **activation_checkpointing(device != "cpu"))

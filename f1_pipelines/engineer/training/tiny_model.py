@@ -1,10 +1,10 @@
 """A language model from nothing: Qwen3's architecture with fresh weights, and a tokenizer trained on the turns.
 
 Notable choices:
-- Text is split into numbers, with a tenth, the "x" of a multiple and the end of the line, and the phrases between
-  them; so a lap of a race is about eighty tokens and most commands are one.
-- What a chat puts between question and answer is always the same, and one token.
-- The chat template is Qwen3's own, as trl ships it, so that a larger Qwen3 reads the very same chats.
+- Text is split into numbers (with their tenth, the "x" of a multiple and the end of the line) and the phrases between
+  them, so a lap of a race is about eighty tokens and most commands are one.
+- What the chat template puts between question and answer is always the same, and one token.
+- The chat template is Qwen3's own, as trl ships it, so a larger Qwen3 gets the same chats.
 """
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ if TYPE_CHECKING:
 
 END, PAD, START = "<|im_end|>", "<|endoftext|>", "<|im_start|>"
 _NUMBER = r"(?: x)?(?:\p{N}?\.\p{N}|\p{N}{1,3})"
-VOCABULARY_SIZE = rf"{_NUMBER}\n?|[^\p{{N}}\n]+?(?={_NUMBER}|\n|$)\n?|\n+"
-_ROLES = ("system\n", "user\n", "assistant\n", "\n\n")  # between the literals of a chat
-_ANSWER = f"\n{START}assistant\n<think>\n\n</think>\n\n"  # what the chat puts between question and answer
+SPLIT_PATTERN = rf"{_NUMBER}\n?|[^\p{{N}}\n]+?(?={_NUMBER}|\n|$)\n?|\n+"
+_ROLES = ("system\n", "user\n", "assistant\n", "\n\n")  # text of the chat template outside the literals
+_ANSWER = f"\n{START}assistant\n<think>\n\n</think>\n\n"  # between question and answer
 _LITERAL = (_ANSWER, "<think>", "</think>", "<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>")
 
 
 def train_tokenizer(texts: Iterable[str], architecture: Architecture) -> PreTrainedTokenizerFast:
-    """A tokenizer that reads these texts in few tokens, and any other text in bytes."""
+    """A byte-level BPE tokenizer, trained on these texts."""
     from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
 
     bpe = Tokenizer(models.BPE())
     bpe.pre_tokenizer = pre_tokenizers.Sequence([
-        pre_tokenizers.Split(Regex(VOCABULARY_SIZE), "isolated"),
+        pre_tokenizers.Split(Regex(SPLIT_PATTERN), "isolated"),
         pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
     bpe.decoder = decoders.ByteLevel()
-    # With every text, as they come in every chat: seen once they would be read letter by letter.
+    # The roles are repeated with every text, as in every chat; seen once they would be split into letters.
     bpe.train_from_iterator((piece for text in texts for piece in (*_ROLES, text)), trainers.BpeTrainer(
         vocab_size=architecture.vocabulary - len(_LITERAL), special_tokens=[PAD, START, END], show_progress=False,
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet()))
@@ -46,7 +46,7 @@ def train_tokenizer(texts: Iterable[str], architecture: Architecture) -> PreTrai
 
 
 def fresh_model(tokenizer: PreTrainedTokenizerFast, architecture: Architecture, seed: int) -> PreTrainedModel:
-    """Qwen3 with weights drawn from the seed."""
+    """Qwen3 with random weights drawn from the seed."""
     import torch
     from transformers import Qwen3Config, Qwen3ForCausalLM
 

@@ -1,45 +1,44 @@
-"""Checks that SFT, GRPO, evaluation and serving read and write the same tokens: `parity_errors(...)`."""
+"""Do SFT, GRPO, evaluation and serving use the same tokens? `parity_errors(...)` checks."""
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
 
-from f1_pipelines.engineer.prompting.rendering import Rendering
+from f1_pipelines.engineer.prompting.rendering import IGNORED, Rendering
 from f1_pipelines.sim.environment.prompt import opening_of
 
 if TYPE_CHECKING:
     from f1_pipelines.engineer.training.sft import Example
 
-IGNORED = -100
-THINKING = "<think>\n\n</think>\n\n"  # an empty thought, which is how Qwen3 writes that it thinks nothing
+THINKING = "<think>\n\n</think>\n\n"  # an empty thought: how Qwen3's template turns thinking off
 
 
 def parity_errors(rendering: Rendering, examples: Sequence[Example]) -> list[str]:
-    """One sentence for each turn that is not the same everywhere; empty when all is well.
+    """One sentence for each violated property of each turn; empty if all hold.
 
-    Looked at: the prompt's ids in an SFT example, as generation and GRPO render them, and as the chat template
-    tokenizes by itself; the labels, which decode to the command and the end of the turn; the briefing; no thoughts.
+    Compared are the prompt's ids in an SFT example, in generation, and as the chat template tokenizes them itself; the
+    labels, which must decode to the command and the end of the turn; the briefing; and that thinking is off.
     """
     tokenizer, errors = rendering.tokenizer, []
     for k, example in enumerate(examples):
-        turn = rendering.example(example.prompt, example.completion)
-        ids, labels = turn["input_ids"], turn["labels"]
+        tokenized = rendering.example(example.prompt, example.completion)
+        ids, labels = tokenized["input_ids"], tokenized["labels"]
         learnt = [label for label in labels if label != IGNORED]
-        before = ids[:len(ids) - len(learnt)]
-        whole: Any = tokenizer.apply_chat_template(
-            rendering.messages(example.prompt), tokenize=True, add_generation_prompt=True, enable_thinking=False)
-        whole = list(whole["input_ids"] if hasattr(whole, "keys") else whole)
+        prompt_ids = ids[:len(ids) - len(learnt)]
+        template = cast(Any, tokenizer.apply_chat_template(
+            rendering.messages(example.prompt), tokenize=True, add_generation_prompt=True, enable_thinking=False))
+        template_ids = list(template["input_ids"] if isinstance(template, Mapping) else template)
         text = rendering.prompt(example.prompt)
-        for holds, why in (
-                (before == rendering.prompt_ids(example.prompt), "SFT and generation read other prompts"),
-                (before == whole, "the chat template tokenizes the prompt otherwise"),
+        for holds, error in (
+                (prompt_ids == rendering.prompt_ids(example.prompt), "SFT and generation read other prompts"),
+                (prompt_ids == template_ids, "the chat template tokenizes the prompt otherwise"),
                 (bool(learnt) and learnt[-1] == tokenizer.eos_token_id, "the end of the turn is not learnt"),
                 (tokenizer.eos_token_id not in learnt[:-1], "the turn ends twice"),
-                (labels[:len(before)] == [IGNORED] * len(before), "something of the prompt is learnt"),
+                (labels[:len(prompt_ids)] == [IGNORED] * len(prompt_ids), "part of the prompt is learnt"),
                 (rendering.command(learnt) == example.completion, "labels do not decode to the command"),
                 (example.prompt in text, "the observation is changed"),
                 (". " in opening_of(example.prompt), "the scenario's briefing is missing"),
                 ("<think>" not in text.replace(THINKING, ""), "thinking is on")):
             if not holds:
-                errors.append(f"turn {k}: {why}")
+                errors.append(f"turn {k}: {error}")
     return errors

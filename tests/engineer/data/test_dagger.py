@@ -1,9 +1,13 @@
-"""The expert beside a pupil: whose calls are the labels, and what a run that resumes reads."""
+"""DAgger: the expert relabels the student's races, and a resumed run reads the stored round."""
 from f1_pipelines.engineer.data.dagger import dagger_round, read_demonstrations
-from f1_pipelines.engineer.data.demonstrations import expert_demonstrations, relabel_with_expert, without_needless_call
+from f1_pipelines.engineer.data.demonstrations import (
+    expert_demonstrations,
+    relabel_with_expert,
+    without_needless_call,
+)
 from f1_pipelines.engineer.progress import SILENT, Reporter
 from f1_pipelines.engineer.scenario_sampler import ScenarioSampler
-from f1_pipelines.engineer.seed_ranges import TRAINED_FAMILIES, dagger_keys
+from f1_pipelines.engineer.seed_ranges import TRAINED_FAMILIES, dagger_races
 from f1_pipelines.sim.environment.environment import RaceEnvironment
 from f1_pipelines.sim.scenarios import split_of
 
@@ -20,12 +24,12 @@ class Sleeper:
         return ["STAY_OUT"] * len(observations)
 
 
-def test_beside_himself_the_expert_calls_his_own_race():
-    [own] = expert_demonstrations(ScenarioSampler(), [KEY], odd=0.0)
+def test_the_expert_relabels_its_own_race_with_the_same_commands():
+    [own] = expert_demonstrations(ScenarioSampler(), [KEY], perturbation_rate=0.0)
     assert list(relabel_with_expert(ScenarioSampler(), {KEY: [turn.completion for turn in own]})) == [own]
 
 
-def test_beside_a_sleeper_the_labels_are_the_experts_and_the_race_is_the_sleepers():
+def test_labels_are_the_experts_and_the_race_is_the_students():
     scenario = ScenarioSampler().scenario(*KEY)
     [turns] = relabel_with_expert(ScenarioSampler(), {KEY: ["STAY_OUT"] * scenario.laps})
     environment = RaceEnvironment()
@@ -36,21 +40,21 @@ def test_beside_a_sleeper_the_labels_are_the_experts_and_the_race_is_the_sleeper
     assert any(turn.completion.startswith("PIT_NOW") for turn in turns), "he asks for the stop that never comes"
 
 
-def test_what_a_pupil_says_may_be_no_command():
+def test_outputs_of_the_student_need_not_parse():
     scenario = ScenarioSampler().scenario(*KEY)
     [turns] = relabel_with_expert(ScenarioSampler(), {KEY: ["I think we should box"] * scenario.laps})
     assert len(turns) == scenario.laps
 
 
-def test_a_round_is_of_training_races_and_is_read_again_by_a_run_that_resumes(tmp_path):
-    told, sleeper = [], Sleeper()
-    driven = dagger_round(sleeper, ScenarioSampler(), 1, 1, tmp_path, Reporter(told.append))
-    turns = driven.turns
-    assert {(turn.family, turn.seed) for turn in turns} == set(dagger_keys(1, 1))
+def test_a_round_drives_training_races_and_a_resumed_run_reads_it(tmp_path):
+    lines, sleeper = [], Sleeper()
+    driven = dagger_round(sleeper, ScenarioSampler(), 1, 1, tmp_path, Reporter(lines.append))
+    turns = driven.demonstrations
+    assert {(turn.family, turn.seed) for turn in turns} == set(dagger_races(1, 1))
     assert {split_of(turn.family, turn.seed) for turn in turns} == {"train"}
     assert {turn.family for turn in turns} == set(TRAINED_FAMILIES)
     assert turns == [without_needless_call(turn) for turn in turns]
-    assert "round 1: the student scores 0." in told[0]
+    assert "round 1: the student scores 0." in lines[0]
     asked = sleeper.asked
     assert len(driven.scores) == len(TRAINED_FAMILIES) and all(0.0 <= score <= 1.0 for score in driven.scores)
     assert dagger_round(sleeper, ScenarioSampler(), 1, 1, tmp_path, SILENT) == driven

@@ -1,4 +1,4 @@
-"""Races in lockstep, values by forks, the examination and its leaderboard."""
+"""Batched rollouts, counterfactual returns, episodes and their leaderboard."""
 from collections import Counter
 from datetime import UTC, datetime
 
@@ -22,7 +22,6 @@ from f1_pipelines.engineer.scenario_sampler import ScenarioSampler
 from f1_pipelines.engineer.seed_ranges import held_out_races
 from f1_pipelines.engineer.training.counterfactual_returns import counterfactual_returns, decision_states
 from f1_pipelines.sim.environment.environment import RaceEnvironment
-from f1_pipelines.sim.policies.play import policy_for
 from f1_pipelines.sim.scenarios import FAMILIES, UNSEEN_FAMILY, split_of
 from f1_pipelines.tables.strategy import DECISIONS, EPISODES, LEADERBOARD, POSTMORTEMS
 
@@ -53,10 +52,10 @@ def test_hints_stand_under_the_observation_and_nowhere_else():
 
 def test_a_call_is_worth_what_the_race_becomes():
     scenario = ScenarioSampler().scenario(*KEYS[0])
-    [moments] = decision_states([scenario], always("STAY_OUT"))
-    assert [moment.seen.lap for moment in moments] == list(range(1, scenario.laps + 1))
+    [states] = decision_states([scenario], always("STAY_OUT"))
+    assert [state.observation.lap for state in states] == list(range(1, scenario.laps + 1))
     calls = ["STAY_OUT", "PIT_NOW hard", "STAY_OUT", "no command"]
-    [ends] = counterfactual_returns([moments[3]], [calls], always("STAY_OUT"))
+    [ends] = counterfactual_returns([states[3]], [calls], always("STAY_OUT"))
     values = [end["score"] for end in ends]
     environment = RaceEnvironment()
     environment.begin(scenario)
@@ -65,18 +64,7 @@ def test_a_call_is_worth_what_the_race_becomes():
     assert values[1] == step.info["score"]
     assert values[0] == values[2]
     assert values[3] <= values[0]
-    assert counterfactual_returns([moments[3]], [calls], always("STAY_OUT")) == [ends], "moments are not used up"
-
-
-def test_the_expert_calls_a_moment_as_if_he_had_been_there():
-    scenario = ScenarioSampler().scenario(*KEYS[0])
-    expert = policy_for("expert", scenario)
-    [race] = batched_rollout([scenario], always("STAY_OUT"))
-    expert.begin(race.seen[0])
-    [moments] = decision_states([scenario], always("STAY_OUT"))
-    for seen in race.seen[:5]:
-        expert.see(seen)
-    assert moments[5].expert_call() == expert.decide(race.seen[5]).command
+    assert counterfactual_returns([states[3]], [calls], always("STAY_OUT")) == [ends], "states are not used up"
 
 
 def test_held_out_races_are_held_out():
@@ -118,7 +106,7 @@ def test_every_call_is_kept_and_regret_is_to_the_oracle(results):
     POSTMORTEMS.conform(pd.DataFrame([one.postmortem | made for one in results]))
 
 
-def test_an_engineer_is_judged_by_its_own_words(student_folder, results):
+def test_engineers_are_evaluated_by_their_own_outputs(student_folder, results):
     oracle = {(one.episode["family"], one.episode["seed"]): [row["raw_output"] for row in one.decisions]
               for one in results if one.episode["policy"] == "oracle"}
     candidates = [Candidate("sft", "abc", student_folder, variant) for variant in ("plain", "renamed", "hints")]

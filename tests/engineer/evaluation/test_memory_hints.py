@@ -14,6 +14,7 @@ FAMILY = "weather_roulette"
 SEEDS = seeds_of(FAMILY, "train", 60)
 OTHERS = {"validation": seeds_of(FAMILY, "validation", 40), "test": seeds_of(FAMILY, "test", 40),
           "unseen_circuit": seeds_of(FAMILY, "unseen_circuit", 40)}
+hints_from = MemoryHints.from_postmortems
 
 
 def rows(kind: str, seeds: list[int] = SEEDS, family: str = FAMILY, split: str = "train") -> pd.DataFrame:
@@ -28,7 +29,7 @@ def race():
 def test_the_commonest_failures_of_the_family_come_first(race):
     told = pd.concat([rows("unread_fuel"), rows("slept_through_rain", SEEDS[:40]), rows("none"), rows("bad_luck"),
                       rows("silent_pit_wall", SEEDS[:5])])
-    assert MemoryHints.of(told, make_scenario).hint(race) == \
+    assert hints_from(told, make_scenario).hint(race) == \
         f"Learnt: {LESSONS['unread_fuel']} {LESSONS['slept_through_rain']}"
 
 
@@ -36,22 +37,22 @@ def test_the_commonest_failures_of_the_family_come_first(race):
 def test_nothing_of_another_split_gets_in(split, race):
     mine = rows("unread_fuel")
     foreign = pd.concat([rows("false_message", OTHERS[split], split=split)] * 20)
-    assert MemoryHints.of(pd.concat([mine, foreign]), make_scenario) == MemoryHints.of(mine, make_scenario)
-    assert MemoryHints.of(foreign, make_scenario).hint(race) == ""
+    assert hints_from(pd.concat([mine, foreign]), make_scenario) == hints_from(mine, make_scenario)
+    assert hints_from(foreign, make_scenario).hint(race) == ""
 
 
 def test_nothing_of_another_family_gets_in(race):
     mine = rows("unread_fuel")
     foreign = [rows("false_message", seeds_of(family, "train", 50), family)
                for family in FAMILIES if family not in (FAMILY, UNSEEN_FAMILY)]
-    assert MemoryHints.of(pd.concat([mine, *foreign]), make_scenario).hint(race) == \
-        MemoryHints.of(mine, make_scenario).hint(race) == f"Learnt: {LESSONS['unread_fuel']}"
-    assert MemoryHints.of(pd.concat(foreign), make_scenario).hint(race) == ""
+    assert hints_from(pd.concat([mine, *foreign]), make_scenario).hint(race) == \
+        hints_from(mine, make_scenario).hint(race) == f"Learnt: {LESSONS['unread_fuel']}"
+    assert hints_from(pd.concat(foreign), make_scenario).hint(race) == ""
 
 
 def test_the_family_that_is_never_trained_on_has_no_hints():
     told = pd.concat([rows("unread_fuel"), rows("false_message", list(range(50)), UNSEEN_FAMILY, "unseen_family")])
-    assert MemoryHints.of(told, make_scenario).hint(make_scenario(UNSEEN_FAMILY, 60)) == ""
+    assert hints_from(told, make_scenario).hint(make_scenario(UNSEEN_FAMILY, 60)) == ""
 
 
 def test_a_common_situation_speaks_for_itself_and_a_rare_one_for_its_family(race):
@@ -60,13 +61,13 @@ def test_a_common_situation_speaks_for_itself_and_a_rare_one_for_its_family(race
     other = [seed for seed in SEEDS if situation_of(make_scenario(FAMILY, seed)) != situation]
     assert len(same) >= MIN_POSTMORTEMS
     told = [rows("unread_fuel", other * 5), rows("false_message", same[:MIN_POSTMORTEMS])]
-    assert MemoryHints.of(pd.concat(told), make_scenario).hint(race) == f"Learnt: {LESSONS['false_message']}"
+    assert hints_from(pd.concat(told), make_scenario).hint(race) == f"Learnt: {LESSONS['false_message']}"
     told[1] = rows("false_message", same[:MIN_POSTMORTEMS - 1])
-    assert MemoryHints.of(pd.concat(told), make_scenario).hint(race).startswith(f"Learnt: {LESSONS['unread_fuel']}")
+    assert hints_from(pd.concat(told), make_scenario).hint(race).startswith(f"Learnt: {LESSONS['unread_fuel']}")
 
 
 def test_another_future_has_the_same_hint():
-    learnt = MemoryHints.of(pd.concat([rows("unread_fuel"), rows("slept_through_rain", SEEDS[:30])]), make_scenario)
+    learnt = hints_from(pd.concat([rows("unread_fuel"), rows("slept_through_rain", SEEDS[:30])]), make_scenario)
     for seed in OTHERS["validation"][:10]:
         scenario = make_scenario(FAMILY, seed)
         other = replace(scenario, shower=None, forecast=None, rain=0 * scenario.rain, status=0 * scenario.status + 2,
@@ -77,7 +78,7 @@ def test_another_future_has_the_same_hint():
 def test_all_pairs_of_lessons_fit(race):
     for one in KINDS:
         for two in KINDS:
-            line = MemoryHints.of(pd.concat([rows(one), rows(two, SEEDS[:50])]), lambda *_: race).hint(race)
+            line = hints_from(pd.concat([rows(one), rows(two, SEEDS[:50])]), lambda *_: race).hint(race)
             assert len(line.split()) <= 25 and (LESSONS[one] in line) == (one not in ("none", "bad_luck"))
 
 
@@ -91,7 +92,7 @@ def test_a_lookup_reads_two_keys_whatever_was_learnt(race):
 
     sizes = []
     for copies in (1, 200):
-        learnt = MemoryHints.of(pd.concat([rows("unread_fuel"), rows("ran_dry")] * copies), make_scenario)
+        learnt = hints_from(pd.concat([rows("unread_fuel"), rows("ran_dry")] * copies), make_scenario)
         counted = Counted(learnt.lines)
         MemoryHints(counted).hint(race)
         assert counted.reads <= 2

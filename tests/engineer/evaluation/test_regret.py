@@ -26,10 +26,10 @@ def test_every_race_of_a_regret_is_what_the_environment_drives(family, policy, c
     outputs = calls_of(scenario, policy)
     regret = regret_of(scenario, outputs)
     oracle = [str(command) for command in regret.oracle]
-    assert len(regret.worth) == scenario.laps + 1 and len(oracle) == scenario.laps
+    assert len(regret.values) == scenario.laps + 1 and len(oracle) == scenario.laps
     for lap in range(scenario.laps + 1):
         driven = score_of(scenario, [*outputs[:lap], *oracle[lap:]] if "DONE" not in outputs[:lap] else outputs)
-        assert regret.worth[lap] == pytest.approx(driven["score"], abs=1e-9)
+        assert regret.values[lap] == pytest.approx(driven["score"], abs=1e-9)
         assert regret.parts[lap] == pytest.approx([WEIGHTS[name] * driven[name] for name in DIMENSIONS], abs=1e-9)
     assert regret.by_lap.sum() == pytest.approx(regret.total) == pytest.approx(
         score_of(scenario, oracle)["score"] - score_of(scenario, outputs)["score"])
@@ -46,11 +46,11 @@ def test_what_does_not_parse_stays_out_and_costs_more():
     idle = ["STAY_OUT"] * scenario.laps
     for broken in ("box box", "LET_BY 99", f"HOLD_GAP {scenario.numbers[0]}"):
         regret = regret_of(scenario, [*idle[:3], broken, *idle[4:]])
-        assert regret.worth[-1] == pytest.approx(score_of(scenario, [*idle[:3], broken, *idle[4:]])["score"])
-        assert regret.worth[-1] < regret_of(scenario, idle).worth[-1]
+        assert regret.values[-1] == pytest.approx(score_of(scenario, [*idle[:3], broken, *idle[4:]])["score"])
+        assert regret.values[-1] < regret_of(scenario, idle).values[-1]
 
 
-def test_what_was_mended_is_not_lost():
+def test_what_was_regained_is_not_lost():
     scenario = make_scenario("dry_strategy_sprint", 1)
     best = [str(command) for command in regret_of(scenario, []).oracle]
     stop = next(lap for lap, call in enumerate(best) if call.startswith("PIT_NOW"))
@@ -58,8 +58,8 @@ def test_what_was_mended_is_not_lost():
     regret = regret_of(scenario, late)
     assert regret.by_lap[stop] > 0.2 > -0.1 > regret.by_lap[stop + 1]  # not stopping was a disaster, then it was not
     assert regret.lost.min() >= 0 and regret.lost[stop] < regret.by_lap[stop] / 3
-    assert regret.lost.sum() == pytest.approx(regret.worth.max() - regret.worth[-1])
-    assert regret.mended(stop + 1) > stop + 1
+    assert regret.lost.sum() == pytest.approx(regret.values.max() - regret.values[-1])
+    assert regret.recovery_lap(stop + 1) > stop + 1
 
 
 def test_more_calls_than_laps_are_refused():

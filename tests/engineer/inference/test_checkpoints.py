@@ -138,7 +138,7 @@ def test_an_adapter_that_merges_into_something_else_is_not_published(folder, tmp
     wrapped = with_adapter(model, profile, 0)
     other = fresh_model(rendering.tokenizer, TOY, 5)
     monkeypatch.setattr(wrapped, "merge_and_unload", lambda: other)
-    with pytest.raises(ParityError, match="answers changed when the adapter was merged"):
+    with pytest.raises(ParityError, match="outputs changed when the adapter was merged"):
         merge_adapter(wrapped, profile, rendering, [e.prompt for e in examples])
 
 

@@ -1,4 +1,4 @@
-"""On a CPU a model computes otherwise, and comes to the same."""
+"""The faster computation on a CPU has the same results."""
 import pytest
 import torch
 
@@ -17,10 +17,10 @@ def test_attention_is_that_of_torch(heads, groups):
     seen = torch.ones(rows, 1, new, tokens).tril(tokens - new).bool()
     seen[1, ..., :3] = False  # a row that was padded
     mask = torch.zeros(seen.shape).masked_fill(~seen, torch.finfo(torch.float32).min)
-    told, _ = attention(None, query, key, value, mask, size**-0.5)
+    mixed, _ = attention(None, query, key, value, mask, size**-0.5)
     wanted = torch.nn.functional.scaled_dot_product_attention(query, key, value, attn_mask=seen, enable_gqa=True)
-    torch.testing.assert_close(told, wanted.transpose(1, 2))
-    for mine, theirs in zip(torch.autograd.grad((told**2).sum(), (query, key, value)),
+    torch.testing.assert_close(mixed, wanted.transpose(1, 2))
+    for mine, theirs in zip(torch.autograd.grad((mixed**2).sum(), (query, key, value)),
                             torch.autograd.grad((wanted**2).sum(), (query, key, value)), strict=True):
         torch.testing.assert_close(mine, theirs)
 
@@ -38,7 +38,7 @@ def test_attention_without_a_mask_sees_all():
                                                                                 enable_gqa=True))
 
 
-def test_a_model_says_what_it_says_elsewhere(student_folder):
+def test_a_model_has_the_logits_of_other_attention(student_folder):
     engineer = load_engineer(student_folder)
     ids = torch.tensor([engineer.rendering.prompt_ids("We 4 P3, 12 to go")])
     with torch.inference_mode(), use_fast_matmul():

@@ -1,4 +1,4 @@
-"""What a race's prompts begin with is read once, and nobody can tell from the answers."""
+"""The prefix that a race's prompts share is computed once, and completions are those of whole prompts."""
 import torch
 
 from f1_pipelines.engineer.inference.checkpoints import load_engineer
@@ -14,13 +14,12 @@ from f1_pipelines.sim.environment.prompt import opening_of
 def laps():
     """Observations of two laps of each of ten races."""
     races = batched_rollout([ScenarioSampler().scenario(*key) for key in race_keys("train", 2)],
-                            lambda texts: ["STAY_OUT"] * len(
-        texts))
-    return [race.seen[lap].text for race in races for lap in (3, 7)]
+                            lambda texts: ["STAY_OUT"] * len(texts))
+    return [race.observations[lap].text for race in races for lap in (3, 7)]
 
 
 def whole(engineer, text):
-    """What transformers itself answers."""
+    """The completion of transformers' own `generate`."""
     tokenizer, prompt = engineer.rendering.tokenizer, engineer.rendering.prompt_ids(text)
     ids = engineer.model.generate(torch.tensor([prompt]), do_sample=False, max_new_tokens=24,
                                   pad_token_id=tokenizer.pad_token_id, eos_token_id=tokenizer.eos_token_id)
@@ -34,23 +33,23 @@ def test_answers_are_those_of_transformers(student_folder):
     tokenizer = engineer.rendering.tokenizer
     assert generate(engineer.model, [engineer.rendering.prompt_ids(text) for text in texts], tokenizer.pad_token_id,
                     tokenizer.eos_token_id, 24) == wanted
-    assert [ids for [ids] in engineer.draws(texts, 1, 0.0)] == wanted, "with openings"
-    assert [ids for [ids] in engineer.draws(texts[::-1], 1, 0.0)] == wanted[::-1], "with those that are kept"
+    assert [ids for [ids] in engineer.sample_ids(texts, 1, 0.0)] == wanted, "with prefixes"
+    assert [ids for [ids] in engineer.sample_ids(texts[::-1], 1, 0.0)] == wanted[::-1], "with cached prefixes"
 
 
 def test_a_lap_costs_what_is_new_in_it(student_folder, monkeypatch):
     engineer, texts = load_engineer(student_folder), laps()
-    read, forward = [], type(engineer.model).forward
-    monkeypatch.setattr(type(engineer.model), "forward", lambda model, *args, **told: read.append(
-        told["input_ids"].shape[1]) or forward(model, *args, **told))
+    widths, forward = [], type(engineer.model).forward
+    monkeypatch.setattr(type(engineer.model), "forward", lambda model, *args, **options: widths.append(
+        options["input_ids"].shape[1]) or forward(model, *args, **options))
     engineer.commands(texts[:1])
-    read.clear()
+    widths.clear()
     engineer.commands(texts[1:2])
     opening = engineer.rendering.tokenizer(opening_of(texts[1]), add_special_tokens=False)["input_ids"]
-    assert 0 < read[0] < len(engineer.rendering.prompt_ids(texts[1])) - 0.9 * len(opening)
+    assert 0 < widths[0] < len(engineer.rendering.prompt_ids(texts[1])) - 0.9 * len(opening)
 
 
-def test_weights_that_have_learnt_read_again(student_folder):
+def test_changed_weights_clear_the_cache(student_folder):
     engineer, texts = load_engineer(student_folder), laps()
     before = engineer.commands(texts)
     with torch.no_grad():
@@ -61,14 +60,14 @@ def test_weights_that_have_learnt_read_again(student_folder):
     assert after == Engineer(engineer.model, engineer.rendering, 24).commands(texts)
 
 
-def test_openings_of_races_that_are_over_make_room(student_folder):
+def test_prefixes_of_finished_races_make_room(student_folder):
     engineer, texts = load_engineer(student_folder), laps()
-    one = PrefixCache(engineer.model, engineer.rendering, 1).of(texts[:1])[0].made.nbytes
-    prefixes = PrefixCache(engineer.model, engineer.rendering, 1, room=3 * one)
-    first = prefixes.of(texts[:4])
-    assert [opening is other for opening, other in zip(first[::2], first[1::2], strict=True)] == [True, True]
-    assert len(first[0].ids) > len(prefixes.of([""])[0].ids)
-    late = prefixes.of(texts[4:])
-    assert len(late[0].ids) > len(late[-1].ids), "the last find no room and begin as all do"
-    assert late[-1] is prefixes.of([""])[0]
-    assert prefixes.of(texts[:1])[0].ids == first[0].ids, "and come again"
+    n_bytes = PrefixCache(engineer.model, engineer.rendering, 1).lookup(texts[:1])[0].keys_values.nbytes
+    cache = PrefixCache(engineer.model, engineer.rendering, 1, max_bytes=3 * n_bytes)
+    first = cache.lookup(texts[:4])
+    assert [prefix is other for prefix, other in zip(first[::2], first[1::2], strict=True)] == [True, True]
+    assert len(first[0].ids) > len(cache.lookup([""])[0].ids)
+    late = cache.lookup(texts[4:])
+    assert len(late[0].ids) > len(late[-1].ids), "without room for the last, it uses the prefix of all prompts"
+    assert late[-1] is cache.lookup([""])[0]
+    assert cache.lookup(texts[:1])[0].ids == first[0].ids, "a dropped prefix is computed again"

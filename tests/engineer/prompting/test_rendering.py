@@ -6,7 +6,7 @@ import pytest
 from f1_pipelines.engineer.profiles import PROFILES, UnknownProfile, profile_of
 from f1_pipelines.engineer.prompting.rendering import Rendering
 from f1_pipelines.engineer.training.sft import Example
-from f1_pipelines.engineer.training.tiny_model import VOCABULARY_SIZE
+from f1_pipelines.engineer.training.tiny_model import SPLIT_PATTERN
 from f1_pipelines.engineer.training.tokenization_parity import parity_errors
 
 
@@ -56,7 +56,7 @@ def test_what_frames_every_turn_is_read_in_whole_words(toy_tokenizer):
 def test_a_number_goes_with_its_tenth_and_the_end_of_its_line(line, pieces):
     from tokenizers import Regex, pre_tokenizers
 
-    split = pre_tokenizers.Split(Regex(VOCABULARY_SIZE), "isolated")
+    split = pre_tokenizers.Split(Regex(SPLIT_PATTERN), "isolated")
     assert [piece for piece, _ in split.pre_tokenize_str(line)] == pieces
 
 
@@ -66,7 +66,7 @@ def test_an_unknown_profile_names_the_valid_ones():
         profile_of("gpt")
 
 
-def test_the_large_profiles_are_as_asked():
+def test_settings_of_the_large_profiles():
     large = PROFILES["qwen3-4b"]
-    assert (large.lora.rank, large.bf16, large.grpo.samples, large.grpo.steps) == (16, True, 8, 200)
+    assert (large.lora.rank, large.bf16, large.grpo.num_generations, large.grpo.steps) == (16, True, 8, 200)
     assert replace(large, name="tiny") != PROFILES["tiny"]

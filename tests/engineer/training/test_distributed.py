@@ -1,4 +1,4 @@
-"""What each of several processes does; that they do it together, tests/assets/test_training_launcher.py shows."""
+"""What each of several processes does; tests/assets/test_training_launcher.py trains with two."""
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -17,26 +17,26 @@ from f1_pipelines.engineer.training.job import Job
 from f1_pipelines.engineer.training.sft import activation_checkpointing, last_checkpoint
 
 
-def test_processes_share_the_races_and_the_moments_of_a_step(toy_profile, student_folder):
-    engineer, asked = load_engineer(student_folder), []
+def test_processes_share_the_races_and_the_states_of_a_step(toy_profile, student_folder):
+    engineer, drawn = load_engineer(student_folder), []
 
     class Noted(ScenarioSampler):
         def scenario(self, family, seed):
-            asked.append((family, seed))
+            drawn.append((family, seed))
             return super().scenario(family, seed)
 
-    def played(share: slice, processes: int) -> tuple[list, int]:
-        asked.clear()
+    def played(process_slice: slice, processes: int) -> tuple[list, int]:
+        drawn.clear()
         settings = _settings_of_process(replace(toy_profile.grpo, races=3), processes)
         trainer = SimpleNamespace(model=engineer.model, state=SimpleNamespace(global_step=0),
                                   accelerator=SimpleNamespace(unwrap_model=lambda model: model))
-        given = RolloutSampler(engineer.rendering, Noted(), settings, 0, 12, 8, share)([], trainer)
-        return list(asked), len(given["advantage"])
+        batch = RolloutSampler(engineer.rendering, Noted(), settings, 0, 12, 8, process_slice)([], trainer)
+        return list(drawn), len(batch["advantage"])
 
     whole, n_samples = played(slice(None), 1)
     first, second = played(slice(0, None, 2), 2), played(slice(1, None, 2), 2)
     assert sorted(first[0] + second[0]) == sorted(whole) and len(set(whole)) == 3
-    assert first[1] + second[1] == n_samples == toy_profile.grpo.states * toy_profile.grpo.samples
+    assert first[1] + second[1] == n_samples == toy_profile.grpo.states * toy_profile.grpo.num_generations
 
 
 @pytest.mark.parametrize("processes", [3, 4])
@@ -53,7 +53,8 @@ def test_each_process_has_a_gpu_of_its_own():
     assert [own_device(alone, device) for device in ("cuda", "cuda:1", "cpu")] == ["cuda:0", "cuda:1", "cpu"]
 
 
-def test_a_process_alone_trains_on_the_gpu_that_it_was_given(tmp_path, monkeypatch):
+def test_a_single_process_trains_on_its_gpu(tmp_path, monkeypatch):
+    """`on_one_device` sets private fields of transformers: fails if they are renamed or no longer have this effect."""
     chosen = []
     monkeypatch.setattr(torch.cuda, "set_device", chosen.append)
     settings = SFTConfig(str(tmp_path), use_cpu=True, bf16=False, report_to="none", **activation_checkpointing(False))
@@ -83,12 +84,12 @@ def test_a_checkpoint_of_several_is_complete_with_the_random_numbers_of_all(tmp_
     assert last_checkpoint(tmp_path, 2) == str(step)
 
 
-def test_the_first_who_fails_has_the_last_word(tmp_path):
+def test_the_first_failure_is_stored(tmp_path):
     for problem in (ValueError("the cause"), RuntimeError("Connection closed by peer")):
-        job._last_words(tmp_path / "failed.txt", problem)
+        job._store_failure(tmp_path / "failed.txt", problem)
     assert (tmp_path / "failed.txt").read_text() == "ValueError: the cause"
 
 
-def test_of_one_that_was_killed_the_others_say_what_is_likely(tmp_path):
-    job._last_words(tmp_path / "failed.txt", RuntimeError("pair.cc:537 Read error: Connection reset by peer"))
-    assert (tmp_path / "failed.txt").read_text().startswith("another process of the training ended without a report")
+def test_a_lost_process_is_explained(tmp_path):
+    job._store_failure(tmp_path / "failed.txt", RuntimeError("pair.cc:537 Read error: Connection reset by peer"))
+    assert (tmp_path / "failed.txt").read_text().startswith("another process of the training ended unexpectedly")

@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.xdist_group("kills"), pytest.mark.timeout(300)]
 # Each attempt goes on from what the one before left.
 MOMENTS = {
     "sft": ["logged steps-5", "weights", "driven", "logged steps-1-10", "stored"],
-    "grpo": ["examined 1", "torn 2", "stored"],
+    "grpo": ["evaluated 1", "torn 2", "stored"],
 }
 SETTINGS = {"sft": toy_kills.SFT, "grpo": toy_kills.GRPO}
 

@@ -8,15 +8,14 @@ from pathlib import Path
 from f1_pipelines.engineer.training.parent_process import STARTER, parent_of
 from f1_pipelines.runs.processes import exists
 
-# Starts a training's watch in a process of its own, tells its id, and waits.
+# Starts a process that watches its parent, prints its id, and waits.
 STARTS = """
 import subprocess, sys, time
 from f1_pipelines.engineer.training import parent_process
-child = subprocess.Popen([sys.executable, "-c", "import time; "
-                          "from f1_pipelines.engineer.training import parent_process as p; "
-                          "p.CHECK_EVERY_S = 0.1; p.exit_with_parent(); print('ready', flush=True); "
-                          "time.sleep(60)"], env={**__import__("os").environ, **parent_process.parent_of()},
-                         stdout=subprocess.PIPE)
+child = subprocess.Popen([sys.executable, "-c", "import time; from f1_pipelines.engineer.training import "
+                          "parent_process as p; p.CHECK_EVERY_S = 0.1; p.exit_with_parent(); "
+                          "print('ready', flush=True); time.sleep(60)"],
+                         env={**__import__("os").environ, **parent_process.parent_of()}, stdout=subprocess.PIPE)
 child.stdout.readline()
 print(child.pid, flush=True)
 time.sleep(60)

@@ -1,7 +1,6 @@
-"""Imitation and practice at toy size, with trl's own trainers."""
+"""SFT and GRPO at toy size, with TRL's own trainers."""
 import json
 import os
-from contextlib import nullcontext
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -14,13 +13,12 @@ from f1_pipelines.engineer.inference.checkpoints import load_engineer, read_chec
 from f1_pipelines.engineer.profiles import PROFILES
 from f1_pipelines.engineer.progress import Reporter, TrainingFailed
 from f1_pipelines.engineer.scenario_sampler import ScenarioSampler
-from f1_pipelines.engineer.training import grpo, job, sft
+from f1_pipelines.engineer.training import grpo, job, sft, stages
 from f1_pipelines.engineer.training.completions import CompletionTrainer, left_padded
 from f1_pipelines.engineer.training.grpo import train_grpo
 from f1_pipelines.engineer.training.job import Job, TrainingResult
 from f1_pipelines.engineer.training.kl_probes import KlProbes
 from f1_pipelines.engineer.training.resuming import remove_torn_checkpoints
-from f1_pipelines.engineer.training.rollout_sampler import RolloutSampler
 from f1_pipelines.engineer.training.sft import last_checkpoint, train_sft
 from f1_pipelines.engineer.training.tiny_model import fresh_model
 from tests.engineer.conftest import TOY, repeatable, steps_and_metrics
@@ -30,17 +28,17 @@ def weights_of(model) -> torch.Tensor:
     return torch.cat([weights.detach().ravel() for weights in model.parameters()])
 
 
-def test_imitation_learns_and_tells(toy, examples, toy_profile, tmp_path):
+def test_sft_learns_and_reports(toy, examples, toy_profile, tmp_path):
     lines, steps = [], []
     reporter = Reporter(lines.append, lambda step, numbers: steps.append((step, numbers)))
     curve = train_sft(toy.model, toy.rendering, examples, toy_profile, 0, tmp_path, reporter=reporter)
-    losses = curve.of("loss")
+    losses = curve.values("loss")
     assert losses[-1] < 0.6 * losses[0]
     assert "s left" in lines[-1]
     assert steps[0][1]["loss"] == losses[0]
 
 
-def test_a_killed_imitation_goes_on_as_if_nothing_had_happened(toy_tokenizer, toy, examples, toy_profile, tmp_path,
+def test_a_killed_sft_resumes_with_the_same_result(toy_tokenizer, toy, examples, toy_profile, tmp_path,
                                                                monkeypatch):
     monkeypatch.setattr(sft, "SAVED_EVERY", 5)
     straight = fresh_model(toy_tokenizer, TOY, 0)
@@ -54,45 +52,13 @@ def test_a_killed_imitation_goes_on_as_if_nothing_had_happened(toy_tokenizer, to
             raise Killed
 
     with pytest.raises(Killed):
-        train_sft(toy.model, toy.rendering, examples, toy_profile, 0, tmp_path / "b", reporter=Reporter(numbers=kill))
+        train_sft(toy.model, toy.rendering, examples, toy_profile, 0, tmp_path / "b", reporter=Reporter(metrics=kill))
     assert last_checkpoint(tmp_path / "b")
     again = fresh_model(toy_tokenizer, TOY, 0)
     rest = train_sft(again, toy.rendering, examples, toy_profile, 0, tmp_path / "b")
     assert torch.equal(weights_of(again), weights_of(straight))
     assert repeatable(rest.points) == repeatable(whole.points), "what was logged before is not lost"
     assert steps_and_metrics(rest.points) == steps_and_metrics(whole.points), "speeds included"
-
-
-def test_rounds_of_rejection_are_made_once_and_the_curve_begins_before_them(student_folder, toy_profile, tmp_path,
-                                                                            monkeypatch):
-    monkeypatch.setattr(KlProbes, "COUNT", 5)
-    monkeypatch.setattr("f1_pipelines.engineer.training.rejection.RACES", 1)
-    sample_groups = RolloutSampler.sample_groups
-    monkeypatch.setattr(RolloutSampler, "sample_groups", lambda rollouts, engineer, step, count=None: sample_groups(
-        rollouts, engineer, step, 4))
-    profile = replace(toy_profile, grpo=replace(toy_profile.grpo, rejection_rounds=2, steps=1))
-    straight = load_engineer(student_folder)
-    whole = train_grpo(straight.model, straight.rendering, ScenarioSampler(), profile, 0, tmp_path / "a")
-    assert whole.of("kl_to_sft")[0] == 0.0, "the imitator, not what the rounds made of him"
-
-    class Killed(Exception):
-        pass
-
-    def kill(text):
-        lines.append(text)
-        if text.startswith("rejection round 2"):
-            raise Killed
-
-    lines: list[str] = []
-    for reporter in (Reporter(line=kill), Reporter(line=lines.append)):
-        torch.manual_seed(len(lines))  # whatever the process did before
-        again = load_engineer(student_folder)
-        with nullcontext() if lines else pytest.raises(Killed):
-            rest = train_grpo(again.model, again.rendering, ScenarioSampler(), profile, 0, tmp_path / "b",
-                              reporter=reporter)
-    assert sum(line.startswith("rejection round 1") for line in lines) == 1
-    assert torch.equal(weights_of(again.model), weights_of(straight.model))
-    assert repeatable(rest.points) == repeatable(whole.points)
 
 
 def whole_checkpoint(folder: Path, step: int, processes: int = 1) -> Path:
@@ -125,7 +91,7 @@ def test_the_last_step_is_none_to_resume(tmp_path):
 
 
 def test_a_training_that_learns_nothing_fails(toy, examples, toy_profile, tmp_path):
-    lazy = replace(toy_profile, sft=replace(toy_profile.sft, lr=1e-9, epochs=8.0))
+    lazy = replace(toy_profile, sft=replace(toy_profile.sft, learning_rate=1e-9, epochs=8.0))
     with pytest.raises(TrainingFailed, match="nothing was learnt"):
         train_sft(toy.model, toy.rendering, examples, lazy, 0, tmp_path)
 
@@ -138,16 +104,16 @@ def test_numbers_that_are_not_finite_stop_it(toy, examples, toy_profile, tmp_pat
 
 
 @pytest.mark.parametrize(("bf16", "computed"), [(False, torch.float32), (True, torch.bfloat16)])
-def test_precision_is_what_was_asked_for_on_the_cpu_too(toy, examples, toy_profile, student_folder, tmp_path,
-                                                        monkeypatch, bf16, computed):
+def test_the_configured_precision_is_used_on_the_cpu_too(toy, examples, toy_profile, student_folder, tmp_path,
+                                                         monkeypatch, bf16, computed):
     monkeypatch.setattr(KlProbes, "COUNT", 5)
     profile = replace(toy_profile, bf16=bf16, sft=replace(toy_profile.sft, epochs=1.0),
                       grpo=replace(toy_profile.grpo, steps=1))
-    learnt, student = learning_in(toy.model), load_engineer(student_folder)
+    sft_types, student = learning_in(toy.model), load_engineer(student_folder)
     train_sft(toy.model, toy.rendering, examples, profile, 0, tmp_path / "sft")
-    practised = learning_in(student.model)
+    grpo_types = learning_in(student.model)
     train_grpo(student.model, student.rendering, ScenarioSampler(), profile, 0, tmp_path / "grpo")
-    assert learnt == practised == {computed}
+    assert sft_types == grpo_types == {computed}
     assert weights_of(toy.model).dtype == torch.float32
 
 
@@ -159,18 +125,17 @@ def learning_in(model) -> set[torch.dtype]:
     return seen
 
 
-def test_practice_starts_at_the_imitator_and_moves(student_folder, toy_profile, tmp_path):
+def test_grpo_starts_at_the_sft_policy_and_moves(student_folder, toy_profile, tmp_path):
     engineer = load_engineer(student_folder)
     before = weights_of(engineer.model).clone()
     curve = train_grpo(engineer.model, engineer.rendering, ScenarioSampler(), toy_profile, 0, tmp_path)
-    assert curve.of("kl_to_sft")[0] == 0.0
-    assert len(curve.of("score")) == toy_profile.grpo.steps
-    assert all(0.0 <= score <= 1.0 for score in curve.of("score"))
+    assert curve.values("kl_to_sft")[0] == 0.0
+    assert len(curve.values("score")) == toy_profile.grpo.steps
+    assert all(0.0 <= score <= 1.0 for score in curve.values("score"))
     assert not torch.equal(weights_of(engineer.model), before)
 
 
-def test_practice_that_was_killed_goes_on_as_if_nothing_had_happened(student_folder, toy_profile, tmp_path,
-                                                                     monkeypatch):
+def test_a_killed_grpo_resumes_with_the_same_result(student_folder, toy_profile, tmp_path, monkeypatch):
     monkeypatch.setattr(grpo, "SAVED_EVERY", 1)
     straight, stopped = (load_engineer(student_folder) for _ in range(2))
     whole = train_grpo(straight.model, straight.rendering, ScenarioSampler(), toy_profile, 3, tmp_path / "a",
@@ -192,25 +157,25 @@ def test_practice_that_was_killed_goes_on_as_if_nothing_had_happened(student_fol
         model = load_engineer(student_folder).model
         curves.append(train_grpo(model, straight.rendering, ScenarioSampler(), toy_profile, 3, tmp_path / "b",
                                  reporter=Reporter(
-            numbers=lambda step, numbers: heard_steps.append(step)), evaluate=lambda step, engineer: 0.25))
+            metrics=lambda step, metrics: heard_steps.append(step)), evaluate=lambda step, engineer: 0.25))
         assert torch.equal(weights_of(model), weights_of(straight.model))
         assert repeatable(curves[-1].points) == repeatable(whole.points), "what was logged before is not lost"
         assert steps_and_metrics(curves[-1].points) == steps_and_metrics(whole.points), "speeds included"
-    assert whole.of("kl_to_sft")[0] == 0.0 and len(whole.of("selection_score")) == 2
+    assert whole.values("kl_to_sft")[0] == 0.0 and len(whole.values("selection_score")) == 2
     assert heard_steps == [1, 2, 2], "who listens hears of the steps before the kill, too"
 
 
-def test_practice_without_a_choice_says_so(student_folder, toy_profile, tmp_path):
+def test_grpo_without_different_completions_fails(student_folder, toy_profile, tmp_path):
     frozen = replace(toy_profile, grpo=replace(toy_profile.grpo, temperature=1e-5))
     engineer = load_engineer(student_folder)
-    with pytest.raises(TrainingFailed, match="all commands were equal"):
+    with pytest.raises(TrainingFailed, match="all completions were equal"):
         train_grpo(engineer.model, engineer.rendering, ScenarioSampler(), frozen, 0, tmp_path)
 
 
 @pytest.fixture
 def toy_tiny(monkeypatch, toy_profile):
     monkeypatch.setitem(PROFILES, "tiny", toy_profile)
-    monkeypatch.setattr(job, "SELECTION_RACES", 1)
+    monkeypatch.setattr(stages, "SELECTION_RACES", 1)
 
 
 def _job(tmp_path: Path, stage: str, turns: Path, **more: object) -> Job:

@@ -1,4 +1,4 @@
-"""The work folder of a training: what is gone on from, what is not, and memory that runs out."""
+"""The work folder of a training: what a run resumes from, and memory that runs out."""
 import json
 from dataclasses import replace
 
@@ -6,10 +6,10 @@ import pytest
 import torch
 
 from f1_pipelines.engineer.profiles import PROFILES
-from f1_pipelines.engineer.progress import OutOfMemory, Reporter, memory_for
+from f1_pipelines.engineer.progress import OutOfMemory, Reporter, explain_out_of_memory
 from f1_pipelines.engineer.scenario_sampler import ScenarioSampler
 from f1_pipelines.engineer.training import job as training
-from f1_pipelines.engineer.training import sft
+from f1_pipelines.engineer.training import stages
 from f1_pipelines.engineer.training.checkpoint_selection import BestCheckpoint
 from f1_pipelines.engineer.training.job import Job, TrainingResult
 from f1_pipelines.engineer.training.resuming import Usage
@@ -52,7 +52,8 @@ def test_nor_one_with_other_inputs_and_all_of_them_are_there(job, left, name):
 
 
 def test_nor_one_whose_profile_has_other_defaults(job, left, monkeypatch):
-    monkeypatch.setitem(PROFILES, "tiny", replace(PROFILES["tiny"], sft=replace(PROFILES["tiny"].sft, lr=1e-9)))
+    changed = replace(PROFILES["tiny"].sft, learning_rate=1e-9)
+    monkeypatch.setitem(PROFILES, "tiny", replace(PROFILES["tiny"], sft=changed))
     job.begin(INPUTS)
     assert not (left / "steps").exists()
 
@@ -66,14 +67,14 @@ def test_a_training_whose_result_was_kept_begins_anew(job, left):
 def test_memory_that_runs_out_is_one_sentence():
     with (pytest.raises(OutOfMemory, match=r"sft of profile tiny ran out of memory on cpu \(.*DefaultCPUAllocator.*"
                         r"\); set a smaller batch, stop what else runs there, or take a smaller profile"),
-          memory_for("sft of profile tiny", "cpu", "set a smaller batch")):
+          explain_out_of_memory("sft of profile tiny", "cpu", "set a smaller batch")):
         torch.empty(2**56, dtype=torch.uint8)
     with (pytest.raises(OutOfMemory, match="on cuda .CUDA out of memory. Tried to allocate 2 GiB."),
-          memory_for("x", "cuda", "y")):
+          explain_out_of_memory("x", "cuda", "y")):
         raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB\nmore")
-    with pytest.raises(OutOfMemory, match="MemoryError"), memory_for("x", "cpu", "y"):
+    with pytest.raises(OutOfMemory, match="MemoryError"), explain_out_of_memory("x", "cpu", "y"):
         raise MemoryError
-    with pytest.raises(RuntimeError, match="^mat1 and mat2"), memory_for("x", "cpu", "y"):
+    with pytest.raises(RuntimeError, match="^mat1 and mat2"), explain_out_of_memory("x", "cpu", "y"):
         raise RuntimeError("mat1 and mat2 shapes cannot be multiplied")
 
 
@@ -82,7 +83,7 @@ def test_a_job_that_runs_out_of_memory_says_what_to_do(job, monkeypatch, toy_pro
         torch.empty(2**56, dtype=torch.uint8)
 
     monkeypatch.setitem(PROFILES, "tiny", toy_profile)
-    monkeypatch.setattr(sft, "train_sft", greedy)
+    monkeypatch.setattr(stages, "train_sft", greedy)
     job.begin({"turns.jsonl": "\n".join(json.dumps({"prompt": one.prompt, "completion": one.completion})
                                         for one in examples), "scenes.json": ScenarioSampler().as_json()})
     with pytest.raises(OutOfMemory, match="sft of profile tiny ran out of memory on cpu .*smaller batch in its set"):
@@ -96,8 +97,8 @@ def test_a_round_joins_what_was_learnt_and_a_rerun_after_the_end_changes_nothing
                                        for one in examples), "scenes.json": ScenarioSampler().as_json()}
     job.begin(inputs)
     first = training.run(job, Reporter())
-    student = (tmp_path / "work" / "round-1.jsonl").read_text().splitlines()
-    assert first.n_turns == len(examples) + len(student)
+    laps = (tmp_path / "work" / "round-1.jsonl").read_text().splitlines()
+    assert first.n_turns == len(examples) + len(laps)
     assert first.tokens_per_s > 0
     job.begin(inputs)
     assert TrainingResult.read(tmp_path / "work").checkpoint == first.checkpoint
@@ -146,8 +147,8 @@ def test_usage_counts_all_attempts(tmp_path):
     (tmp_path / "usage.json").write_text(json.dumps({"seconds": 100.0, "peak_bytes": 2**60}))
     heard = []
     reporter = Usage(tmp_path, "cpu").written_by(Reporter(heard.append, lambda step, numbers: heard.append(step)))
-    reporter.line("a")
-    reporter.numbers(5, {})
+    reporter.info("a")
+    reporter.metrics(5, {})
     again = Usage(tmp_path, "cpu")
     assert heard == ["a", 5]
     assert 100.0 < again.seconds < 160.0 and again.peak_bytes == 2**60

@@ -14,9 +14,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-SFT = {"epochs": 3.0, "batch": 8, "lr": 1e-2, "muon_lr": 2e-2, "warmup_steps": 2, "rounds": 1, "round_races": 1,
-       "round_epochs": 1.25}
-GRPO = {"steps": 3, "races": 2, "states": 4, "looks": 2, "samples": 4, "lr": 1e-3, "batch": 8}
+SFT = {"epochs": 3.0, "batch_size": 8, "learning_rate": 1e-2, "muon_learning_rate": 2e-2, "warmup_steps": 2,
+       "dagger_rounds": 1, "dagger_races": 1, "dagger_epochs": 1.25}
+GRPO = {"steps": 3, "races": 2, "states": 4, "oversampling": 2, "num_generations": 4, "learning_rate": 1e-3,
+        "batch_size": 8}
 
 
 def die(*_: Any, **__: Any) -> None:
@@ -53,7 +54,7 @@ def arm(moment: str) -> None:
             die()
         whole(state, path)
 
-    if name == "examined":  # the best weights are written, the trainer's checkpoint of that step is not
+    if name == "evaluated":  # the best weights are written, the trainer's checkpoint of that step is not
         after(BestCheckpoint, "evaluate", lambda best, step, engineer: step == int(at))
     elif name == "logged":
         after(MetricsCallback, "on_log", lambda watch, args, state,
@@ -75,7 +76,7 @@ def arm(moment: str) -> None:
 
         safetensors.torch.save_file = half
     elif name == "stored":  # the checkpoint is stored, its result is not written
-        training._leave = die
+        training._store_result = die
     else:
         raise ValueError(moment)
 
@@ -104,14 +105,13 @@ if __name__ == "__main__":
     from trl import GRPOTrainer, SFTTrainer  # noqa: F401
 
     from f1_pipelines.engineer.profiles import PROFILES
-    from f1_pipelines.engineer.training import grpo, sft
-    from f1_pipelines.engineer.training import job as training
+    from f1_pipelines.engineer.training import grpo, sft, stages
     from f1_pipelines.engineer.training.kl_probes import KlProbes
     from tests.engineer.conftest import TOY
 
     os.cpu_count = lambda: 1  # the expert's races in this process
     PROFILES["tiny"] = replace(PROFILES["tiny"], architecture=TOY, max_new_tokens=12)
-    training.SELECTION_RACES, grpo.SAVED_EVERY, KlProbes.COUNT, sft.SAVED_EVERY = 1, 1, 5, 5
+    stages.SELECTION_RACES, grpo.SAVED_EVERY, KlProbes.COUNT, sft.SAVED_EVERY = 1, 1, 5, 5
     plan, output = json.loads(Path(sys.argv[1]).read_text()), os.dup(1)
     os.dup2(2, 1)  # what trainings print is no result
     os.write(output, json.dumps([attempt(*one) for one in plan]).encode())

@@ -13,7 +13,7 @@ if __name__ == "__main__":
 
     from f1_pipelines.engineer.profiles import PROFILES
     from f1_pipelines.engineer.progress import TrainingFailed
-    from f1_pipelines.engineer.training import grpo, job
+    from f1_pipelines.engineer.training import grpo, job, stages
     from f1_pipelines.engineer.training.callbacks import MetricsCallback
     from f1_pipelines.engineer.training.kl_probes import KlProbes
     from tests.engineer.conftest import TOY
@@ -22,7 +22,7 @@ if __name__ == "__main__":
         raise TrainingFailed(WORDS)
 
     PROFILES["tiny"] = replace(PROFILES["tiny"], architecture=TOY, max_new_tokens=12)
-    job.SELECTION_RACES, grpo.SAVED_EVERY, KlProbes.COUNT = 1, 1, 5
+    stages.SELECTION_RACES, grpo.SAVED_EVERY, KlProbes.COUNT = 1, 1, 5
     if json.loads(Path(sys.argv[1]).read_text())["seed"] == SEED_THAT_FAILS and os.environ["RANK"] == "1":
         MetricsCallback.on_train_begin = fail
     job.main()
