@@ -14,9 +14,9 @@ from typing import Any
 import duckdb
 import numpy as np
 
+from f1_pipelines.sim.engine.hashing import stable_hash, stable_uniform
 from f1_pipelines.sim.engine.parameters import CircuitParameters
 from f1_pipelines.sim.scenarios import BadScenario, GridSpec, Scenario, make_scenario, split_of
-from f1_pipelines.sim.scenarios.rng import digest, share
 from f1_pipelines.weekend_scenarios import GRID_GAP_PCT, RACE_SHARE, fitted_circuits
 
 RIVALS = 5
@@ -46,10 +46,10 @@ class ScenarioSampler:
             renamed: Keep grid, plans and events, but change the car numbers and the circuit's name. Lap noise is keyed
                 by car number, so it differs: compare means, not single races.
         """
-        drawn = self.fields[digest("field", family, seed) % len(self.fields)] if self.fields else GridSpec()
+        drawn = self.fields[stable_hash("field", family, seed) % len(self.fields)] if self.fields else GridSpec()
         if renamed:
             numbers, name = tuple(NUMBERS - number for number in drawn.numbers), INVENTED_CIRCUIT
-        elif split_of(family, seed) == "train" and share("unfamiliar", family, seed) < UNFAMILIAR:
+        elif split_of(family, seed) == "train" and stable_uniform("unfamiliar", family, seed) < UNFAMILIAR:
             numbers, name = _invented_names(family, seed, len(drawn.numbers))
         else:
             return make_scenario(family, seed, circuits=self.circuits, field=drawn)
@@ -59,7 +59,7 @@ class ScenarioSampler:
     @cached_property
     def version(self) -> str:
         """Digest of circuits and fields: equal if and only if the races are the same."""
-        return f"{digest(self.as_json()):016x}"
+        return f"{stable_hash(self.as_json()):016x}"
 
     def as_json(self) -> str:
         """Circuits and fields as JSON, for another process and for `version`."""
@@ -88,7 +88,7 @@ def stored_sampler(connection: duckdb.DuckDBPyConnection) -> ScenarioSampler:
 
 def _invented_names(family: str, seed: int, count: int) -> tuple[tuple[int, ...], str]:
     """`count` car numbers and the name of a circuit, invented for this race."""
-    rng = np.random.default_rng(digest("names", family, seed))
+    rng = np.random.default_rng(stable_hash("names", family, seed))
     numbers = rng.permutation(np.arange(1, NUMBERS))[:count].tolist()
     syllables = [_CONSONANTS[rng.integers(len(_CONSONANTS))] + _VOWELS[rng.integers(len(_VOWELS))]
                  for _ in range(rng.integers(2, 5))]

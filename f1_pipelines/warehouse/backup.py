@@ -18,7 +18,6 @@ from f1_pipelines.warehouse.restore import Restored, restore
 
 MANIFEST, DATABASE, CALENDAR, CHECKPOINTS = "manifest.json", "f1.duckdb", "f1.calendar.csv", "checkpoints"
 _WORK_FOLDER = "work"  # of trainings under way
-_CHUNK_BYTES = 1 << 20
 
 
 def create_backup(warehouse: WarehouseFile, target: Path, calendar: Path, checkpoints: Path, now: datetime) -> int:
@@ -116,8 +115,5 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 def _digest(path: Path) -> str:
-    digest = hashlib.sha256()
     with path.open("rb") as file:
-        while chunk := file.read(_CHUNK_BYTES):
-            digest.update(chunk)
-    return digest.hexdigest()
+        return hashlib.file_digest(file, "sha256").hexdigest()

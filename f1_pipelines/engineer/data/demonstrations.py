@@ -22,6 +22,7 @@ from f1_pipelines.engineer.evaluation.memory_hints import random_hint
 from f1_pipelines.engineer.rollout import with_hint
 from f1_pipelines.engineer.scenario_sampler import ScenarioSampler
 from f1_pipelines.engineer.seed_ranges import RaceKey
+from f1_pipelines.sim.engine.hashing import stable_hash
 from f1_pipelines.sim.environment.commands import STAY, Command, parse
 from f1_pipelines.sim.environment.environment import RaceEnvironment
 from f1_pipelines.sim.environment.observation import Observation
@@ -29,7 +30,6 @@ from f1_pipelines.sim.policies.expert import Expert
 from f1_pipelines.sim.policies.policy import Decision
 from f1_pipelines.sim.policies.scripted import Random
 from f1_pipelines.sim.scenarios import Scenario
-from f1_pipelines.sim.scenarios.rng import digest
 from f1_pipelines.sim.workers import map_races
 
 PERTURBATION_RATE = 0.12  # share of laps driven with a non-expert command
@@ -134,7 +134,7 @@ def _expert_race(key: RaceKey, sampler: ScenarioSampler, perturbation_rate: floa
                  futures: int) -> list[Demonstration]:
     scenario = sampler.scenario(*key)
     environment, expert, random = RaceEnvironment(), _expert(scenario, futures), Random()
-    rng = np.random.default_rng(digest("odd", *key))
+    rng = np.random.default_rng(stable_hash("odd", *key))
     observation, done, laps = environment.begin(scenario), False, []
     expert.begin(observation)
     random.begin(observation)

@@ -17,9 +17,9 @@ import numpy as np
 import pandas as pd
 
 from f1_pipelines.engineer.evaluation.failures import LESSONS
+from f1_pipelines.sim.engine.hashing import stable_hash, stable_uniform
 from f1_pipelines.sim.engine.parameters import COMPOUNDS
 from f1_pipelines.sim.scenarios import Scenario
-from f1_pipelines.sim.scenarios.rng import digest, share
 
 HINTED_SHARE = 0.15  # share of the training races whose observations end with some line, so that models know lines
 MIN_POSTMORTEMS = 8  # races that a situation needs for a line of its own; with fewer its family's line is used
@@ -75,9 +75,10 @@ class MemoryHints:
 
 def random_hint(family: str, seed: int) -> str:
     """A line for a training race: random lessons in `HINTED_SHARE` of the races, which need not fit; else empty."""
-    if share("hinted", family, seed) >= HINTED_SHARE:
+    if stable_uniform("hinted", family, seed) >= HINTED_SHARE:
         return ""
-    kinds = np.random.default_rng(digest("lessons", family, seed)).permutation(sorted(set(LESSONS) - set(NO_LESSON)))
+    rng = np.random.default_rng(stable_hash("lessons", family, seed))
+    kinds = rng.permutation(sorted(set(LESSONS) - set(NO_LESSON)))
     return _line(Counter(kinds[:LESSONS_SHOWN].tolist()))
 
 

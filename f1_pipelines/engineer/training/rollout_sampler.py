@@ -26,8 +26,8 @@ from f1_pipelines.engineer.profiles import GrpoSettings
 from f1_pipelines.engineer.scenario_sampler import ScenarioSampler
 from f1_pipelines.engineer.seed_ranges import grpo_races
 from f1_pipelines.engineer.training.counterfactual_returns import DecisionState, counterfactual_returns, decision_states
+from f1_pipelines.sim.engine.hashing import stable_hash
 from f1_pipelines.sim.environment.commands import BadCommand, parse
-from f1_pipelines.sim.scenarios.rng import digest
 
 if TYPE_CHECKING:
     from f1_pipelines.engineer.prompting.rendering import Rendering
@@ -107,7 +107,7 @@ class RolloutSampler:
             The groups with more than one distinct completion, or the first group if there are none; and the share of
             states with only one.
         """
-        settings, rng = self._settings, np.random.default_rng(digest("practice", self._seed, step))
+        settings, rng = self._settings, np.random.default_rng(stable_hash("practice", self._seed, step))
         keys = [self._pool[k] for k in rng.choice(len(self._pool), settings.races, replace=False)][self._process_slice]
         scenarios = [self._sampler.scenario(*key) for key in keys]
         states = [state for race in decision_states(scenarios, engineer.commands) for state in race]

@@ -17,8 +17,9 @@ from f1_pipelines.sim.environment.commands import BadCommand, Command, parse
 from f1_pipelines.sim.environment.inspections import Answer
 from f1_pipelines.sim.environment.notes import Notes
 from f1_pipelines.sim.environment.observation import Observation, observe
-from f1_pipelines.sim.environment.pit_wall import EGO, OnTrack, PitWallState
+from f1_pipelines.sim.environment.pit_wall import OnTrack, PitWallState
 from f1_pipelines.sim.scenarios import (
+    EGO,
     ENV_VERSION,
     GRAND_PRIX,
     BadScenario,

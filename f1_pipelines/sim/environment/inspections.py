@@ -10,16 +10,15 @@ from typing import Any
 import numpy as np
 
 from f1_pipelines.sim.engine.drive import Calls
+from f1_pipelines.sim.engine.hashing import stable_uniform
 from f1_pipelines.sim.engine.parameters import COMPOUNDS, GREEN, HARD, MEDIUM, SOFT
 from f1_pipelines.sim.engine.race import Race, prepare
 from f1_pipelines.sim.engine.state import RaceState
 from f1_pipelines.sim.engine.step import step
-from f1_pipelines.sim.scenarios import CHARACTERS, Scenario, setup_of, without_luck
+from f1_pipelines.sim.scenarios import CHARACTERS, EGO, Scenario, setup_of, without_luck
 from f1_pipelines.sim.scenarios.plans import kind_of
-from f1_pipelines.sim.scenarios.rng import share
 from f1_pipelines.sim.scenarios.track_events import ONSET_ERROR, PEAK_ERROR, RADAR_LAPS, Forecast
 
-EGO = 0
 ANSWERS_PER_RACE, ANSWERS_IN_FULL_FIELD = 6, 4  # cars in an answer about the field
 TYRE_ERROR_LAPS, FUEL_ERROR_LAPS, UNDERCUT_ERROR_S = 0.4, 0.08, 0.8  # standard deviations, as stated
 
@@ -34,7 +33,7 @@ class Answer:
 
 def error(scenario: Scenario, question: str, lap: int, sd: float) -> float:
     """A triangular error of that standard deviation."""
-    u = share("inspect", scenario.race_seed, question, lap, 1) + share("inspect", scenario.race_seed, question, lap, 2)
+    u = sum(stable_uniform("inspect", scenario.race_seed, question, lap, draw) for draw in (1, 2))
     return sd * 6.0**0.5 * (u - 1.0)
 
 

@@ -16,11 +16,9 @@ from f1_pipelines.sim.engine.race import Race
 from f1_pipelines.sim.engine.state import RaceState
 from f1_pipelines.sim.environment.pit_wall import PitWallState
 from f1_pipelines.sim.environment.prompt import briefing_of, text_of
-from f1_pipelines.sim.scenarios import ENV_VERSION, Scenario
+from f1_pipelines.sim.scenarios import EGO, ENV_VERSION, Scenario
 from f1_pipelines.sim.scenarios.opponents import wetness_now
 from f1_pipelines.sim.scenarios.track_events import Closure
-
-EGO = 0
 
 
 @dataclass(frozen=True)

@@ -18,12 +18,11 @@ from f1_pipelines.sim.engine.state import RaceState
 from f1_pipelines.sim.engine.traffic import YIELD_WITHIN_S
 from f1_pipelines.sim.engine.weather import INTER_WET_CROSSOVER, SLICK_INTER_CROSSOVER
 from f1_pipelines.sim.environment.commands import BadCommand, Command
-from f1_pipelines.sim.scenarios import Scenario
+from f1_pipelines.sim.scenarios import EGO, Scenario
 from f1_pipelines.sim.scenarios.opponents import wetness_now
 from f1_pipelines.sim.scoring.messages import Message
 from f1_pipelines.sim.scoring.schedules import NEAR_S
 
-EGO = 0
 HOLD_NEAR_S = 15.0
 REPEAT_AFTER_LAPS = {"REQUEST_FORECAST": 0, "INSPECT_TYRE_DEGRADATION": 2, "INSPECT_FUEL_MARGIN": 3,
                      "ASSESS_UNDERCUT_WINDOW": 2, "CHECK_OPPONENT_STRATEGY": 99, "REQUEST_INFO": 99,

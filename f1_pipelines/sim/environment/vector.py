@@ -21,8 +21,8 @@ from f1_pipelines.sim.environment.commands import CAR, GRAMMAR, TEXT, VERBS, Bad
 from f1_pipelines.sim.environment.inspections import Answer
 from f1_pipelines.sim.environment.notes import Notes
 from f1_pipelines.sim.environment.observation import Observation, observe
-from f1_pipelines.sim.environment.pit_wall import EGO, PitWallState, drivers_choice
-from f1_pipelines.sim.scenarios import ENV_VERSION, Scenario, plans_of, setup_of
+from f1_pipelines.sim.environment.pit_wall import PitWallState, drivers_choice
+from f1_pipelines.sim.scenarios import EGO, ENV_VERSION, Scenario, plans_of, setup_of
 from f1_pipelines.sim.scenarios.opponents import calls_with, wetness_now
 from f1_pipelines.sim.scoring.score import potential, score_batch
 

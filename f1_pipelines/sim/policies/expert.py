@@ -13,6 +13,7 @@ from typing import cast
 
 import numpy as np
 
+from f1_pipelines.sim.engine.hashing import stable_hash
 from f1_pipelines.sim.engine.parameters import COMPOUNDS, HARD, INTER, CircuitParameters
 from f1_pipelines.sim.environment.commands import STAY, Command
 from f1_pipelines.sim.environment.observation import Observation
@@ -22,7 +23,6 @@ from f1_pipelines.sim.policies.policy import Decision
 from f1_pipelines.sim.policies.sampled_futures import Outcomes, Plan, SampledFutures
 from f1_pipelines.sim.policies.sampling import sample
 from f1_pipelines.sim.policies.successive_halving import evaluate_plans
-from f1_pipelines.sim.scenarios.rng import digest
 from f1_pipelines.sim.scenarios.scenario import MAX_LAPS
 
 FUTURES = 96
@@ -91,7 +91,8 @@ class Expert:
     def decide(self, o: Observation) -> Decision:
         """The call of the coming lap."""
         self.see(o)
-        rng = np.random.default_rng(digest("expert", o.family, o.circuit, o.number, o.lap, *(c.gap_s for c in o.cars)))
+        rng = np.random.default_rng(stable_hash(
+            "expert", o.family, o.circuit, o.number, o.lap, *(c.gap_s for c in o.cars)))
         futures = sample(o, self._belief, self._count, rng)
         best = self._stops(o, futures)
         self._costs_s = dict(best.costs_s)

@@ -3,11 +3,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from f1_pipelines.sim.engine.hashing import stable_hash
 from f1_pipelines.sim.engine.parameters import COMPOUNDS
 from f1_pipelines.sim.environment.commands import STAY, Command
 from f1_pipelines.sim.environment.observation import Observation
 from f1_pipelines.sim.policies.policy import Decision
-from f1_pipelines.sim.scenarios.rng import digest
 
 WORDS = "box box pit now, rain, safety car, rival, tyres, undercut, cover, push"
 
@@ -122,8 +122,9 @@ class Random:
 
     def begin(self, observation: Observation) -> None:
         """Draws depend on the race."""
-        self._rng = np.random.default_rng(digest("random", observation.family, observation.circuit, observation.number,
-                                                 *(c.number for c in observation.cars)))
+        self._rng = np.random.default_rng(stable_hash(
+            "random", observation.family, observation.circuit, observation.number,
+            *(c.number for c in observation.cars)))
 
     def decide(self, observation: Observation) -> Decision:
         """One of the 21, with an argument from this race."""

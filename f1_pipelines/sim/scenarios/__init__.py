@@ -12,6 +12,7 @@ from f1_pipelines.sim.scenarios.families import (
 from f1_pipelines.sim.scenarios.grand_prix import Entry, GrandPrix, make_grand_prix
 from f1_pipelines.sim.scenarios.plans import OpponentPlans
 from f1_pipelines.sim.scenarios.scenario import (
+    EGO,
     ENV_VERSION,
     MAX_SEED,
     BadScenario,
@@ -23,7 +24,7 @@ from f1_pipelines.sim.scenarios.scenario import (
 )
 
 __all__ = [
-    "CHARACTERS", "ENV_VERSION", "FAMILIES", "GRAND_PRIX", "MAX_SEED", "SPLITS", "UNSEEN_FAMILY", "BadScenario",
+    "CHARACTERS", "EGO", "ENV_VERSION", "FAMILIES", "GRAND_PRIX", "MAX_SEED", "SPLITS", "UNSEEN_FAMILY", "BadScenario",
     "Entry", "GridSpec", "GrandPrix", "OpponentPlans", "Scenario", "UnknownFamily", "family_of", "make_grand_prix",
     "make_scenario", "plans_of", "repeat", "seeds_of", "setup_of", "split_of", "with_other_luck", "without_luck",
 ]

@@ -11,9 +11,10 @@ from functools import lru_cache
 
 import numpy as np
 
+from f1_pipelines.sim.engine.hashing import stable_hash
 from f1_pipelines.sim.engine.parameters import HARD, MEDIUM, SOFT, CircuitParameters
 from f1_pipelines.sim.scenarios.families import GRAND_PRIX
-from f1_pipelines.sim.scenarios.rng import ScenarioRng, digest
+from f1_pipelines.sim.scenarios.rng import ScenarioRng
 from f1_pipelines.sim.scenarios.scenario import (
     ENV_VERSION,
     PACE_ERROR_S,
@@ -72,7 +73,7 @@ def make_grand_prix(weekend: GrandPrix, car: str | int, seed: int) -> Scenario:
         raise BadScenario(f"{weekend.key} has {len(weekend.entries)} cars and {weekend.laps} laps; a grand_prix wants "
                           f"{LEAST_CARS} and {LEAST_LAPS} or more.")
     ours = entry_of(weekend, car)
-    dice = ScenarioRng(digest("grand_prix", ENV_VERSION, weekend.key, seed), _DRAWS)
+    dice = ScenarioRng(stable_hash("grand_prix", ENV_VERSION, weekend.key, seed), _DRAWS)
     closures = closures_of_race(weekend.circuit, weekend.laps)
     status = draw_race_status(dice, closures, weekend.laps)
     forecast, shower = draw_weather(dice, weekend.rain_chance, weekend.laps, weekend.laps // 2)

@@ -1,7 +1,6 @@
 """Draws that make a scenario: a fixed stream of uniforms from (family, seed), the same on every machine."""
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from typing import TypeVar
 
@@ -11,16 +10,6 @@ from f1_pipelines.sim.engine import noise
 
 Thing = TypeVar("Thing")
 _DRAWS = 240
-
-
-def digest(*parts: object) -> int:
-    """63 bits from what is given, by SHA-256: no Python hash, no platform in it."""
-    return int.from_bytes(hashlib.sha256(":".join(map(str, parts)).encode()).digest()[:8], "big") >> 1
-
-
-def share(*parts: object) -> float:
-    """A uniform number in [0, 1) that belongs to these parts."""
-    return digest(*parts) / 2.0**63
 
 
 class ScenarioRng:

@@ -13,10 +13,11 @@ from functools import cached_property
 import numpy as np
 
 from f1_pipelines.sim.engine import noise
+from f1_pipelines.sim.engine.hashing import stable_hash, stable_uniform
 from f1_pipelines.sim.engine.parameters import HARD, MEDIUM, SOFT, CircuitParameters
 from f1_pipelines.sim.engine.priors import circuit_prior, prior_rows
 from f1_pipelines.sim.scenarios.families import SPLITS, UNSEEN_FAMILY, Family, family_of
-from f1_pipelines.sim.scenarios.rng import ScenarioRng, digest, share
+from f1_pipelines.sim.scenarios.rng import ScenarioRng
 from f1_pipelines.sim.scenarios.track_events import (
     Closure,
     Forecast,
@@ -29,7 +30,7 @@ from f1_pipelines.sim.scenarios.track_events import (
 
 ENV_VERSION = 2  # raised by every change that could move a result; every result carries it
 MAX_SEED = 2**31 - 1
-CARS, EGO = 6, 0
+CARS, EGO = 6, 0  # cars of a race; index of ours
 HAZARD_SCALE = 0.3  # x the hazards of a Grand Prix: a sprint decided by a broken engine teaches nothing
 MAX_LAPS = 15
 FIRST_CORNER, BAD_LUCK = 0.05, 6e-4  # chances of an accident (or of debris) in a lap that careful driving never reaches
@@ -109,7 +110,7 @@ class Scenario:
     def key(self) -> int:
         """A digest of all of it: two scenarios with the same key are the same race, and share what was found out."""
         parts = (getattr(self, f.name) for f in fields(self))
-        return digest(*(part.tobytes().hex() if isinstance(part, np.ndarray) else part for part in parts))
+        return stable_hash(*(part.tobytes().hex() if isinstance(part, np.ndarray) else part for part in parts))
 
     def __hash__(self) -> int:
         return self.key
@@ -127,7 +128,7 @@ def split_of(family: str, seed: int) -> str:
     family_of(family)
     if family == UNSEEN_FAMILY:
         return "unseen_family"
-    u = share("split", family, seed)
+    u = stable_uniform("split", family, seed)
     return "train" if u < 0.7 else "validation" if u < 0.8 else "test" if u < 0.9 else "unseen_circuit"
 
 
@@ -181,7 +182,7 @@ def make_scenario(family: str, seed: int, split: str | None = None, circuit: str
     known = {*prior_rows(), *(circuits or ())}
     if circuit is not None and (not isinstance(circuit, str) or circuit not in known):
         raise BadScenario(f"unknown circuit {str(circuit)[:40]!r}. Valid: {', '.join(sorted(known))}.")
-    dice = ScenarioRng(digest("scenario", ENV_VERSION, family, seed))
+    dice = ScenarioRng(stable_hash("scenario", ENV_VERSION, family, seed))
     unseen = dice.chance(0.2) if family == UNSEEN_FAMILY else belongs == "unseen_circuit"
     place = dice.pick(kind.unseen_circuits if unseen else kind.circuits)
     place = circuit or place
@@ -227,7 +228,7 @@ def _draw(kind: Family, seed: int, split: str, base: CircuitParameters, dice: Sc
 def lasting_seed(number: int, laps: int, *parts: object) -> int:
     """Key of a race's noise. One that ends our race whatever we call is passed over; to take risks stays risky."""
     for again in range(100):
-        key = digest("race", ENV_VERSION, *parts, again)
+        key = stable_hash("race", ENV_VERSION, *parts, again)
         u = noise.uniforms(np.array([key]), np.arange(1, laps + 1), np.array([[number]]), (noise.HAZARD,)).ravel()
         if u[0] > FIRST_CORNER and u[1:].min() > BAD_LUCK:
             break

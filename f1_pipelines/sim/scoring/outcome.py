@@ -10,8 +10,7 @@ from f1_pipelines.sim.engine.parameters import GREEN, SC, VSC
 from f1_pipelines.sim.engine.race import Race
 from f1_pipelines.sim.engine.results import DISQUALIFIED, FINISHED, classify
 from f1_pipelines.sim.engine.state import OUT_OF_FUEL, RaceState
-
-EGO = 0
+from f1_pipelines.sim.scenarios import EGO
 
 
 @dataclass(frozen=True, eq=False)

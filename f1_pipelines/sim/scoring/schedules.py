@@ -6,6 +6,7 @@ from functools import lru_cache
 import numpy as np
 
 from f1_pipelines.sim.engine.drive import RACE, drive_code
+from f1_pipelines.sim.engine.hashing import stable_hash
 from f1_pipelines.sim.engine.parameters import GREEN
 from f1_pipelines.sim.engine.race import Race, prepare
 from f1_pipelines.sim.engine.state import RaceState, new_state
@@ -13,7 +14,6 @@ from f1_pipelines.sim.engine.step import step
 from f1_pipelines.sim.scenarios import OpponentPlans, Scenario, plans_of, repeat, setup_of, with_other_luck
 from f1_pipelines.sim.scenarios.batch import single
 from f1_pipelines.sim.scenarios.opponents import calls_with
-from f1_pipelines.sim.scenarios.rng import digest
 from f1_pipelines.sim.scoring.outcome import Outcome, concatenate, outcome_of
 
 MOST_CAR_LAPS = 200_000  # of a batch: 16 MB a table
@@ -56,7 +56,8 @@ class Copies:
 
     def drive_again(self, codes: np.ndarray, times: int) -> Outcome:
         """The facts of each schedule with the luck of laps and stops drawn anew `times` times, (K * times,)."""
-        seeds, zeros = [digest("luck", self.scenario.race_seed, k) for k in range(times)], np.zeros(times, dtype=int)
+        seeds = [stable_hash("luck", self.scenario.race_seed, k) for k in range(times)]
+        zeros = np.zeros(times, dtype=int)
         drawn = prepare(self.setup.take(zeros, seeds=np.array(seeds)))
         lucky = with_other_luck(repeat(self._race, zeros), drawn)
         return concatenate([self._driven(lucky, self.plans, np.repeat(part, times, axis=0),

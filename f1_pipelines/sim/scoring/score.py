@@ -11,7 +11,7 @@ from f1_pipelines.sim.engine.arrays import any_of
 from f1_pipelines.sim.engine.parameters import HARD
 from f1_pipelines.sim.engine.race import Race
 from f1_pipelines.sim.engine.state import RaceState
-from f1_pipelines.sim.scenarios import Scenario
+from f1_pipelines.sim.scenarios import EGO, Scenario
 from f1_pipelines.sim.scoring import dimensions
 from f1_pipelines.sim.scoring.announcements import foreseen
 from f1_pipelines.sim.scoring.dimensions import Score
@@ -19,7 +19,6 @@ from f1_pipelines.sim.scoring.messages import Course, Lap, Message, comms
 from f1_pipelines.sim.scoring.outcome import RaceOutcome, outcome_of
 from f1_pipelines.sim.scoring.reference import Reference, reference_of
 
-EGO = 0
 FREE_LAPS = 2  # before the flag: to hand over here leaves nothing uncalled
 
 

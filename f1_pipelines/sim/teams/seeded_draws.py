@@ -5,13 +5,13 @@ or for five seasons together gives the same numbers. Built on the engine's count
 """
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from functools import cache
 
 import numpy as np
 
 from f1_pipelines.sim.engine import noise
+from f1_pipelines.sim.engine.hashing import stable_hash
 
 WORLD = "f1-pipelines sample seasons"  # another text, another history of the same teams
 _LOGISTIC_SD = 1.8137993642342178  # pi / sqrt(3)
@@ -21,7 +21,7 @@ _LIMIT = 4.0  # sd; a logistic draw beyond it is one in a thousand and would be 
 @cache
 def seed_of(name: str) -> int:
     """A seed in 0 .. 2^63 - 1 from a name."""
-    return int.from_bytes(hashlib.sha256(f"{WORLD}/{name}".encode()).digest()[:8], "big") >> 1
+    return stable_hash(f"{WORLD}/{name}")
 
 
 def uniform(name: str, who: Sequence[str], count: int = 1) -> np.ndarray:
