@@ -84,3 +84,22 @@ def rows(resources):
         with resources["warehouse"].read() as connection:
             return connection.execute(sql).fetchall()
     return query
+
+
+@pytest.fixture(scope="session")
+def season(lend, materialize, tmp_path_factory):
+    """Resources with six races of 2025 and 2026-netherlands after first practice, trained on and predicted."""
+    folder, races = tmp_path_factory.mktemp("season"), {"partition": "2025-australia", "until": "2025-miami"}
+    resources, upcoming = lend(folder), "2026-netherlands"
+    sessions = ("race_calendar", "practice_results", "qualifying_results", "race_results")
+    training = {"ops": {"pretrained_ranker": {"config": {"seasons": [2025], "temperature": 3.4}}}}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("F1_WAREHOUSE", str(folder / "f1.duckdb"))
+        assert materialize(resources, *sessions, "ranking_features", **races).success
+        assert materialize(resources, *sessions, partition="2026-hungary").success
+        assert materialize(resources, "race_calendar", "practice_results", "ranking_features", partition=upcoming,
+                           raises=True).success
+        assert materialize(resources, "pretrained_ranker", "promoted_ranker", run_config=training).success
+        assert materialize(resources, "race_predictions", **races).success
+        assert materialize(resources, "race_predictions", partition=upcoming, raises=True).success
+    return resources

@@ -13,28 +13,8 @@ from f1_pipelines.models.checkpoints import load_checkpoint
 from f1_pipelines.resources.race_data import Clock
 from f1_pipelines.tables.features import STAGES
 
+pytestmark = pytest.mark.xdist_group("season")
 UPCOMING = "2026-netherlands"  # first practice is over, nothing else
-SEASON = {"partition": "2025-australia", "until": "2025-miami"}
-TRAIN_ON_2025 = {"ops": {"pretrained_ranker": {"config": {"seasons": [2025], "temperature": 3.4}}}}
-LOADED = ("race_calendar", "practice_results", "qualifying_results", "race_results", "ranking_features")
-
-
-@pytest.fixture(scope="module")
-def season(lend, materialize, tmp_path_factory):
-    """Six races of 2025 and the weekend to come, trained on and predicted. Returns the resources."""
-    folder = tmp_path_factory.mktemp("season")
-    resources = lend(folder)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("F1_WAREHOUSE", str(folder / "f1.duckdb"))
-        assert materialize(resources, *LOADED, **SEASON).success
-        assert materialize(resources, "race_calendar", "race_results", "qualifying_results", "practice_results",
-                           partition="2026-hungary").success
-        assert materialize(resources, "race_calendar", "practice_results", "ranking_features", partition=UPCOMING,
-                           raises=True).success
-        assert materialize(resources, "pretrained_ranker", "promoted_ranker", run_config=TRAIN_ON_2025).success
-        assert materialize(resources, "race_predictions", **SEASON).success
-        assert materialize(resources, "race_predictions", partition=UPCOMING, raises=True).success
-        yield resources
 
 
 def ask(resources, sql: str) -> pd.DataFrame:
@@ -128,7 +108,8 @@ def test_an_amended_result_reaches_the_orders_of_all_checkpoints(season, materia
     assert (told["exact_match"] == (told["predicted_position"] == told["actual_position"])).all()
 
 
-def test_f1_predict_looks_no_further_than_asked(season):
+def test_f1_predict_looks_no_further_than_asked(season, monkeypatch):
+    monkeypatch.setenv("F1_WAREHOUSE", season["warehouse"].path)
     grid, practice = predict_stored("2025-miami"), predict_stored("2025-miami", "practice")
     assert "known: practice" in practice.heading and "known: grid" in grid.heading
     assert not grid.ranking["driver"].equals(practice.ranking["driver"])

@@ -22,7 +22,7 @@ def test_a_prediction_is_the_one_of_the_api(window):
     shown = window.rows("ranking")
     assert [cells[1] for cells in shown] == [car["name"] for car in told["ranking"]]
     assert shown[0][3].strip() == f"{100 * told['ranking'][0]['p_win']:.1f} %"
-    assert window.text("hits").startswith(f"{told['exact_matches']} of {len(told['ranking'])} places hit")
+    assert window.text("hits").startswith(f"{told['exact_matches']} of {len(told['ranking'])} places exact")
     assert told["model"] in window.text("model")
     assert [notice.text.split("\n")[-1] for notice in window.all("notice")] == told["notices"]
 
