@@ -65,7 +65,7 @@ def retirements(results: pd.DataFrame) -> pd.DataFrame:
     rows = results[~results["status"].isin(NON_STARTERS)]
     out = rows["status"].isin(["retired", "not_classified"]) & ~rows["classified"].astype(bool)
     text = rows["status_text"].fillna("").str.lower()
-    contact = text.apply(lambda said: any(word in said for word in CONTACT)) & ~text.isin(NOT_CONTACT)
+    contact = text.apply(lambda reason: any(word in reason for word in CONTACT)) & ~text.isin(NOT_CONTACT)
     return pd.DataFrame({"weekend": rows["weekend"].astype(object), "driver": rows["driver"].astype(object),
                          "accident": (out & contact).astype(bool), "mechanical": (out & ~contact).astype(bool)})
 

@@ -57,8 +57,8 @@ def lap_errors(clean: pd.DataFrame, distance: Mapping[str, int], terms: pd.DataF
 
 def _models(half: float, prior: Prior | None) -> Iterator[tuple[str, Model]]:
     if prior is not None:
-        yield "", lambda known, asked: fit_race(known, half, prior).predict(asked)
-    yield "_race_alone", lambda known, asked: fit_race(known, half).predict(asked)
+        yield "", lambda known, held_out: fit_race(known, half, prior).predict(held_out)
+    yield "_race_alone", lambda known, held_out: fit_race(known, half).predict(held_out)
     yield "_driver_median", _driver_median
     yield "_linear", _linear
 

@@ -90,9 +90,9 @@ def promote(checkpoint: str | None, back: bool, reason: str, force: bool) -> Non
 
 
 @cli.command()
-@click.argument("asked", metavar="CHECKPOINT|WEEKEND")
+@click.argument("subject", metavar="CHECKPOINT|WEEKEND")
 @click.option("--rebuild", is_flag=True, help="Make it again from the rows that were kept, and compare bit by bit.")
-def trace(asked: str, rebuild: bool) -> None:
+def trace(subject: str, rebuild: bool) -> None:
     """Show where a checkpoint or a forecast comes from.
 
     Of CHECKPOINT, or of what was predicted of WEEKEND: parents, rows, results, runs, settings.
@@ -101,12 +101,12 @@ def trace(asked: str, rebuild: bool) -> None:
     from f1_pipelines.lineage.trace import trace as sections_of
 
     with WarehouseFile(settings().f1_warehouse).read() as connection:
-        for section in sections_of(connection, asked):
+        for section in sections_of(connection, subject):
             click.echo(f"{section.title}")
             _print_rows(section.rows, "table")
             click.echo("")
         if rebuild:
-            click.echo("\n".join(prove(connection, asked, settings().checkpoints_path)))
+            click.echo("\n".join(prove(connection, subject, settings().checkpoints_path)))
 
 
 @cli.command()

@@ -106,14 +106,14 @@ def constructor_id(season: int, *, ergast_id: str | None = None, name: str | Non
     """The stable id of a constructor in a season, which decides: Ergast's `sauber` is ours of 2018 and kick-sauber."""
     ergast_id, name = _text(ergast_id), _text(name)
     racing = [constructor for constructor in constructors() if constructor.raced_in(season)]
-    found = [{c.constructor for c in racing if ergast_id in c.ergast_ids}] if ergast_id else []
+    matches_by_key = [{c.constructor for c in racing if ergast_id in c.ergast_ids}] if ergast_id else []
     if name:
-        found.append({c.constructor for c in racing if _words(name) in map(_words, (c.name, *c.fastf1_names))})
-    found = [matches for matches in found if matches]
-    matches = set.intersection(*found) if found else set()
+        matches_by_key.append({c.constructor for c in racing if _words(name) in map(_words, (c.name, *c.fastf1_names))})
+    matches_by_key = [matches for matches in matches_by_key if matches]
+    matches = set.intersection(*matches_by_key) if matches_by_key else set()
     if len(matches) == 1:
         return matches.pop()
-    candidates = sorted(set().union(*found) or {constructor.constructor for constructor in racing})
+    candidates = sorted(set().union(*matches_by_key) or {constructor.constructor for constructor in racing})
     raise UnknownEntrant(f"{season}: ergast_id {ergast_id or '(none)'}, name {name or '(none)'} is no one "
                          f"constructor of that season: one of {', '.join(candidates)} is wanted.")
 

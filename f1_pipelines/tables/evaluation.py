@@ -23,8 +23,8 @@ _PROBABILITY_SCORES = {
     "brier_points": "Squared error of the probabilities of a place among the first ten, mean over the cars",
 }
 # Chances are those of all who start, so only that population has them.
-_PROBABILITIES = tuple(Column(name, "DOUBLE", f"{said}; missing without probabilities, and for the classified alone",
-                              minimum=0) for name, said in _PROBABILITY_SCORES.items())
+_PROBABILITIES = tuple(Column(name, "DOUBLE", f"{meaning}; missing without probabilities, and for the classified alone",
+                              minimum=0) for name, meaning in _PROBABILITY_SCORES.items())
 
 EVALUATION = Table(
     "ranking", "evaluation", "How good each predictor was in each race",

@@ -57,11 +57,6 @@ class TrackedRun:
         """A number by epoch, from 1."""
         self._points([(name, value, epoch) for epoch, value in enumerate(values, start=1)])
 
-    def artifact(self, path: Path, into: str | None = None) -> None:
-        """A file, or all files of a folder."""
-        self.say(lambda to: (to.client.log_artifacts if path.is_dir() else to.client.log_artifact)(
-            str(self.id), str(path), into))
-
     def checkpoint(self, checkpoint: str, folder: Path) -> None:
         """What came of it, as a version of the registered model."""
         self.say(lambda to: register(to, checkpoint, folder, self.id))

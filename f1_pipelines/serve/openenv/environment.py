@@ -43,15 +43,15 @@ class F1Environment(Environment[F1Action, F1Observation, F1State]):
         self._seen: Seen | None = None
         self._state = F1State(env_version=ENV_VERSION)
 
-    def reset(self, seed: int | None = None, episode_id: str | None = None, **asked: Any) -> F1Observation:
-        """Begin a race: `asked` are the fields of `ResetRequest`. Without a seed one of the split is drawn,
+    def reset(self, seed: int | None = None, episode_id: str | None = None, **fields: Any) -> F1Observation:
+        """Begin a race: `fields` are those of `ResetRequest`. Without a seed one of the split is drawn,
         of the training split if none is named; `state` tells which.
 
         Raises:
             EpisodeOver: The session is closed.
             BadScenario, UnknownFamily, NoGrandPrix, NoWarehouse: What came and what is valid.
         """
-        return _without_details(lambda: self._begin(_request_of({**asked, "seed": seed}), episode_id))
+        return _without_details(lambda: self._begin(_request_of({**fields, "seed": seed}), episode_id))
 
     def step(self, action: F1Action, timeout_s: float | None = None, **_: Any) -> F1Observation:
         """Call the coming lap.
@@ -62,11 +62,11 @@ class F1Environment(Environment[F1Action, F1Observation, F1State]):
         return _without_details(lambda: self._step(action))
 
     async def reset_async(self, seed: int | None = None, episode_id: str | None = None,
-                          **asked: Any) -> F1Observation:
+                          **fields: Any) -> F1Observation:
         """`reset`, for servers."""
-        if asked.get("weekend") is None:
-            return self.reset(seed, episode_id, **asked)
-        return await asyncio.to_thread(self.reset, seed, episode_id, **asked)
+        if fields.get("weekend") is None:
+            return self.reset(seed, episode_id, **fields)
+        return await asyncio.to_thread(self.reset, seed, episode_id, **fields)
 
     async def step_async(self, action: F1Action, timeout_s: float | None = None, **_: Any) -> F1Observation:
         """`step`, for servers."""
@@ -119,7 +119,7 @@ class F1Environment(Environment[F1Action, F1Observation, F1State]):
 
 
 def _drawn(request: ResetRequest) -> int:
-    """Any seed of the split that is asked for; without one, of those to train on."""
+    """Any seed of the split that was named; of the training split without one."""
     start = secrets.randbelow(MAX_SEED - 1000)
     if request.family == GRAND_PRIX:
         return start

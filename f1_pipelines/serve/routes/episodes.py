@@ -65,15 +65,15 @@ def router(settings: ServeSettings) -> APIRouter:
         return Turn(session_id=session.id, observation=observation, reward=observation.reward, done=observation.done)
 
     @routes.post("/reset")
-    async def reset(response: Response, asked: Reset | None = None, session_id: InHeader = None) -> Turn:
+    async def reset(response: Response, request: Reset | None = None, session_id: InHeader = None) -> Turn:
         """Begin a race, in a new session or in that of `X-Session-Id`."""
-        asked = asked or Reset()
-        known = session_id or asked.session_id
+        request = request or Reset()
+        known = session_id or request.session_id
         with refusing():
             session = sessions.get(known) if known else sessions.open()
             try:
                 async with session.turn:
-                    observation = await session.environment.reset_async(**asked.model_dump(exclude={"session_id"}))
+                    observation = await session.environment.reset_async(**request.model_dump(exclude={"session_id"}))
             except Exception:
                 if not known:
                     sessions.close(session.id)
@@ -98,7 +98,7 @@ def router(settings: ServeSettings) -> APIRouter:
 
     @routes.post("/close", status_code=204)
     async def close(closing: Closing | None = None, session_id: InHeader = None) -> None:
-        """End a session: whatever it is asked from now on is an error."""
+        """End a session: each later request of it is an error."""
         with refusing():
             sessions.close(session_id or (closing.session_id if closing else None))
 

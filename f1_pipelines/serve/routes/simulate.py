@@ -85,16 +85,16 @@ def router(settings: ServeSettings) -> APIRouter:
     @routes.post("/simulate", response_model=Simulated, responses={
         200: {"content": {EVENTS: {}}, "description": "The race; as events `start`, `lap`, ..., `end`, or `error`"},
         422: {"description": "No such race or policy"}, 503: {"description": "Not available here and now"}})
-    async def simulate(asked: Simulation, accept: Annotated[str, Header()] = "") -> Any:
+    async def simulate(request: Simulation, accept: Annotated[str, Header()] = "") -> Any:
         """Play a race."""
-        if asked.policy == BY_HAND:
+        if request.policy == BY_HAND:
             raise HTTPException(422, "to call the laps yourself, POST /reset and then /step.")
         if places.locked():
             raise HTTPException(503, f"{settings.races} races are on, no more at once.", {"Retry-After": "5"})
-        parts = _parts(asked, places, settings.race_s)
+        parts = _parts(request, places, settings.race_s)
         try:
             start = await anext(parts)  # whatever is wrong with the question shows here, before a stream begins
-            if asked.stream or EVENTS in accept:
+            if request.stream or EVENTS in accept:
                 return StreamingResponse(_events(start, parts), headers={"Cache-Control": "no-store"},
                                          media_type=EVENTS)
             *laps, end = [part async for part in parts]
