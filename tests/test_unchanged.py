@@ -203,7 +203,8 @@ def interfaces() -> dict[str, Any]:
         "schema": SCHEMA_VERSION, "views": sorted(view.qualified for view in VIEWS),
         "tables": {table.qualified: digest(repr([(column.name, column.type) for column in table.columns]
                                                 + [table.key])) for table in TABLES},
-        "commands": {name: sorted(option for given in cli.get_command(context, name).params for option in given.opts)
+        "commands": {name: sorted(flag for option in cli.get_command(context, name).params
+                                  if isinstance(option, click.Option) for flag in option.opts)
                      for name in cli.list_commands(context)},
         "settings": sorted([*Settings.model_fields, *ServeSettings.model_fields]),
         "policies": [*POLICIES], "stored_policies": sorted(STORED)}
