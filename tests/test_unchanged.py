@@ -10,11 +10,19 @@ import hashlib
 import json
 import os
 from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import SimpleNamespace
 from typing import Any
 
+import click
+import duckdb
 import numpy as np
+import pandas as pd
 import pytest
+import torch
 
 RECORDED = Path(__file__).with_name("unchanged.json")
 
@@ -39,15 +47,42 @@ def races() -> dict[str, Any]:
                     race.split, race.circuit, len(race.decisions), race.info["position"], list(race.grid),
                     [lap["reward"] for lap in race.decisions], list(race.score.values()), race.info["regret_s"]]
     expert = play("weather_roulette", 5, "expert")
-    splits = {family: [split_of(family, seed) for seed in range(40)] for family in FAMILIES}
+    splits = {family: [split_of(family, seed) for seed in range(50)] for family in FAMILIES}
     return {"played": played, "splits": splits,
             "expert": [[lap["command"] for lap in expert.decisions], list(expert.score.values())]}
 
 
+def grand_prix_and_batch() -> dict[str, Any]:
+    """A Grand Prix of ten hand-made cars, the oracle in a sprint, and one sprint of each family stepped together."""
+    from f1_pipelines.sim.engine.priors import circuit_prior
+    from f1_pipelines.sim.environment.vector import TEXT_FREE, VectorEnvironment
+    from f1_pipelines.sim.policies.play import play, played, policy_for
+    from f1_pipelines.sim.scenarios import FAMILIES, Entry, GrandPrix, make_grand_prix, make_scenario
+
+    weekend = GrandPrix("2026-monaco", circuit_prior("monaco"), 20, tuple(
+        Entry(f"driver-{n}", n, f"team-{n // 2}", n, (n - 5) / 8.0) for n in range(1, 11)), 0.5)
+    races = {}
+    for seed in (3, 4):
+        for policy in ("random", "checklist"):
+            scenario = make_grand_prix(weekend, "driver-4", seed)
+            race = played(scenario, policy_for(policy, scenario), policy)
+            flag = [row["car"] for row in race.laps if row["lap"] == scenario.laps and row["position"]]
+            races[f"{seed}/{policy}"] = [
+                digest("\n".join(lap["observation"] for lap in race.decisions)),
+                digest("\n".join(lap["command"] for lap in race.decisions)), race.info["position"], flag,
+                list(race.grid), [lap["reward"] for lap in race.decisions], list(race.score.values())]
+    oracle = play("weather_roulette", 5, "oracle")
+    batch, steps, over = VectorEnvironment([make_scenario(family, 7) for family in FAMILIES]), [], np.zeros(1, bool)
+    while not over.all():
+        actions = (np.arange(len(FAMILIES)) * 5 + len(steps) * 3) % TEXT_FREE
+        features, rewards, over = batch.step(actions)
+        steps.append([float(features.sum()), rewards.tolist()])
+    return {"races": races, "oracle": [[lap["command"] for lap in oracle.decisions], list(oracle.score.values())],
+            "steps": steps, "scores": [list(score.values()) for score in batch.scores()]}
+
+
 def sample() -> dict[str, Any]:
     """A weekend of the sample source, table by table."""
-    from datetime import UTC, datetime
-
     from f1_pipelines.identity.weekends import weekend
     from f1_pipelines.sources.sample.source import SampleSource
 
@@ -65,8 +100,6 @@ def sample() -> dict[str, Any]:
 
 def _race() -> Any:
     """A race of ten cars with features that are multiples of 1/8."""
-    import pandas as pd
-
     from f1_pipelines.features.ranking import CORE_FEATURES, REFERENCE_FEATURES
 
     rows = pd.DataFrame({name: (np.arange(10) * (at + 3) % 7) / 8.0
@@ -80,8 +113,6 @@ def _race() -> Any:
 
 def _ranker() -> Any:
     """A ranker whose weights are multiples of 1/64, the same on every processor."""
-    import torch
-
     from f1_pipelines.models.config import RANKER
     from f1_pipelines.models.trained import TrainedRanker, fresh_model
     from f1_pipelines.models.vocabulary import Vocabulary
@@ -97,11 +128,10 @@ def _ranker() -> Any:
 
 def predictions() -> dict[str, Any]:
     """Scores and places of fixed weights, probabilities, and simulated races of a grid."""
-    from dataclasses import replace
-
     from f1_pipelines.evaluation.probabilities import position_probabilities, rng_for
     from f1_pipelines.forecast.monte_carlo import FieldPace, RaceField, circuit_for, simulate
     from f1_pipelines.identity.weekends import weekend
+    from f1_pipelines.lineage.seen import prediction_id
     from f1_pipelines.models.plackett_luce import sample_places
 
     race, trained = _race(), _ranker()
@@ -110,16 +140,16 @@ def predictions() -> dict[str, Any]:
     places = simulate(RaceField("a", np.linspace(2.0, -2.0, 10), np.arange(1.0, 11.0), tuple(race["constructor"]),
                             tuple(race["driver"])), italy, circuit, FieldPace(0.35), races=40)
     told = position_probabilities(places, race["constructor"])
+    strengths, stops = np.arange(40).reshape(10, 4) * 7 % 11 / 8.0, np.arange(10) / 32.0
     return {"scores": trained.scores(race).tolist(), "places": places.tolist(),
             "draw": rng_for("2024-monaco", "grid", "abc").random(3).tolist(),
             "chances": told.astype(float).fillna(-1.0).to_dict("list"),
-            "sampler": sample_places.__name__}
+            "sampled": sample_places(strengths, stops, 20, np.random.default_rng(0)).tolist(),
+            "id": [prediction_id("2024-monaco", "grid", "abc"), prediction_id("2024-monaco", "grid", "a", "simulated")]}
 
 
 def checkpoints() -> dict[str, Any]:
     """Ids of checkpoints with fixed weights, and the settings that ids are made of."""
-    from tempfile import TemporaryDirectory
-
     from f1_pipelines.backtest.report import versions
     from f1_pipelines.features.history import data_version
     from f1_pipelines.models.checkpoints import save_checkpoint
@@ -140,10 +170,6 @@ def checkpoints() -> dict[str, Any]:
 
 def engineer() -> dict[str, Any]:
     """Demonstrations, prompts, seeds, values of calls, and the id of an engineer with fixed weights."""
-    from tempfile import TemporaryDirectory
-
-    import torch
-
     from f1_pipelines.engineer.data.demonstrations import (
         expert_demonstrations,
         relabel_with_expert,
@@ -187,32 +213,68 @@ def engineer() -> dict[str, Any]:
         "values": [end["score"] for end in values], "profiles": sorted(PROFILES)}
 
 
-def interfaces() -> dict[str, Any]:
-    """Tables, commands, settings, paths of the web, policies."""
-    import click
+def grpo() -> dict[str, Any]:
+    """Races and states of two steps of GRPO, for a policy that stays out."""
+    from f1_pipelines.engineer.profiles import GrpoSettings
+    from f1_pipelines.engineer.scenario_sampler import ScenarioSampler
+    from f1_pipelines.engineer.training.rollout_sampler import RolloutSampler
 
+    class Recording(ScenarioSampler):
+        def scenario(self, family, seed, *args, **kwargs):
+            drawn.append([family, seed])
+            return super().scenario(family, seed, *args, **kwargs)
+
+    policy = SimpleNamespace(commands=lambda texts: ["STAY_OUT"] * len(texts),
+                             sample_ids=lambda texts, n, temperature: [[[k % 2] for k in range(n)] for _ in texts])
+    rendering, steps = SimpleNamespace(command=lambda ids: ["STAY_OUT", "SET_MODE push"][ids[0]]), []
+    for step in (0, 7):
+        drawn: list[list[Any]] = []
+        sampler = RolloutSampler(rendering, Recording(), GrpoSettings(races=3, num_generations=4), 1, 24, 64)
+        groups, _ = sampler.sample_groups(policy, step, 5)
+        steps.append([drawn, [[digest(group.state.observation.text), group.completions, group.counts.tolist()]
+                              for group in groups]])
+    return {"steps": steps}
+
+
+def interfaces() -> dict[str, Any]:
+    """Tables, views, commands, environment variables, paths of the web, policies."""
     from f1_pipelines.cli.main import cli
+    from f1_pipelines.serve.app import create_app
     from f1_pipelines.serve.settings import ServeSettings
     from f1_pipelines.settings import Settings
     from f1_pipelines.sim.policies.play import POLICIES
-    from f1_pipelines.tables.catalog import SCHEMA_VERSION, TABLES, VIEWS
+    from f1_pipelines.tables.catalog import SCHEMA_VERSION, SCHEMAS, TABLES, VIEWS
     from f1_pipelines.tables.strategy import POLICIES as STORED
 
-    context = click.Context(cli)
+    context, views = click.Context(cli), {}
+    with duckdb.connect() as connection:
+        for schema in SCHEMAS:
+            connection.execute(f"CREATE SCHEMA {schema}")
+        for table in TABLES:
+            connection.execute(table.ddl())
+        for view in VIEWS:
+            connection.execute(f"CREATE VIEW {view.qualified} AS {view.sql}")
+            columns = connection.execute(f"DESCRIBE {view.qualified}").fetchall()
+            views[view.qualified] = [digest(repr([column[:2] for column in columns])),
+                                     digest(" ".join(view.sql.split()))]
+    variables = [str(field.validation_alias or f"{read.model_config['env_prefix']}{name}").upper()
+                 for read in (Settings, ServeSettings) for name, field in read.model_fields.items()]
     return {
-        "schema": SCHEMA_VERSION, "views": sorted(view.qualified for view in VIEWS),
+        "schema": SCHEMA_VERSION, "views": views,
         "tables": {table.qualified: digest(repr([(column.name, column.type) for column in table.columns]
                                                 + [table.key])) for table in TABLES},
         "commands": {name: sorted(flag for option in cli.get_command(context, name).params
                                   if isinstance(option, click.Option) for flag in option.opts)
                      for name in cli.list_commands(context)},
-        "settings": sorted([*Settings.model_fields, *ServeSettings.model_fields]),
+        "settings": sorted([*Settings.model_fields, *ServeSettings.model_fields]), "variables": sorted(variables),
+        "web": {path: sorted(methods) for path, methods in
+                create_app(ServeSettings(), pages=False).openapi()["paths"].items()},
         "policies": [*POLICIES], "stored_policies": sorted(STORED)}
 
 
 SECTIONS: dict[str, Callable[[], dict[str, Any]]] = {
-    "races": races, "sample": sample, "predictions": predictions, "checkpoints": checkpoints, "engineer": engineer,
-    "interfaces": interfaces}
+    "races": races, "grand_prix_and_batch": grand_prix_and_batch, "sample": sample, "predictions": predictions,
+    "checkpoints": checkpoints, "engineer": engineer, "grpo": grpo, "interfaces": interfaces}
 
 
 def differences(now: Any, recorded: Any, where: str = "") -> list[str]:
