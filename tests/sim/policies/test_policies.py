@@ -68,11 +68,11 @@ def test_nobody_beats_the_oracle(family):
 
 def test_where_the_reference_is_not_perfect_the_oracle_is_what_was_found_better(monkeypatch):
     """A poor plan of the reference must not be the last word: others' races are replayed, and improved."""
-    class Stays(foresight._Reference):
+    class Stays(foresight._ReferencePolicy):
         def decide(self, observation: Observation) -> Decision:
             return Decision(Command("STAY_OUT"), "")
 
-    monkeypatch.setattr(foresight, "_Reference", Stays)
+    monkeypatch.setattr(foresight, "_ReferencePolicy", Stays)
     scenario = make_scenario("dry_strategy_sprint", 21)
     foresight.best_commands.cache_clear()
     found = foresight.best_commands(scenario)
