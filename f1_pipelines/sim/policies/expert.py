@@ -25,8 +25,7 @@ from f1_pipelines.sim.policies.successive_halving import evaluate_plans
 from f1_pipelines.sim.scenarios.scenario import MAX_LAPS
 
 FUTURES = 96
-# Of a Grand Prix: futures; of them, those that prefilter plans without other cars; plans kept of those that stop now,
-# and of the others; futures for driving.
+# Of a Grand Prix: futures; those that prefilter plans; plans that pass, stopping now or later each; those for driving.
 RACE_FUTURES, PREFILTER_FUTURES, PREFILTER_PLANS, DRIVING_FUTURES = 24, 4, 6, 8
 STOP_NOW_S = 0.25  # minimum gain of a stop over waiting
 ANNOUNCED_BONUS_S = 2.5  # bonus of a stop as announced
@@ -126,8 +125,7 @@ class Expert:
             return Decision(drive, words)
         if question is not None:
             return question
-        message = self._message(o, best)
-        if message is not None:
+        if (message := self._message(o, best)) is not None:
             return message
         pushing = drive is not None and drive.word in ("push", "race")
         asks = self._may_ask(o, best)
@@ -156,8 +154,8 @@ class Expert:
         costs = {str(Command("PIT_NOW", COMPOUNDS[tyre])): float(mean[now == tyre].min()) for tyre in {*now[now >= 0]}}
         if len(waiting):
             costs[str(STAY)] = float(waiting.min())
-        agreement = float(counts.max() / len(stops))
-        return StopEvaluation(candidates[survivors[top]], int(now[top]), wait, lap, compound, agreement, costs)
+        plan, agreement = candidates[survivors[top]], float(counts.max() / len(stops))
+        return StopEvaluation(plan, int(now[top]), wait, lap, compound, agreement, costs)
 
     def _mean_s(self, o: Observation, outcomes: Outcomes) -> np.ndarray:
         """(K,) mean cost of each plan [s], less a bonus for stops as announced."""

@@ -82,8 +82,8 @@ def void_calls(codes: np.ndarray, history: list[RaceState]) -> np.ndarray:
     for lap, before in enumerate(history[:-1]):
         code = codes[:, lap]
         modes, temps = (code >= MODE) & (code < MODE + 6), (code >= TEMP) & (code < TEMP + 3)
-        nobody = (before.status != GREEN) | ((before.gap_ahead_s[:, 0] > NEAR_S) & (lap > 0))
-        void += (modes & (code == mode)) | (temps & (code == temp)) | ((code == ATTACK) & nobody)
+        out_of_reach = (before.status != GREEN) | ((before.gap_ahead_s[:, 0] > NEAR_S) & (lap > 0))
+        void += (modes & (code == mode)) | (temps & (code == temp)) | ((code == ATTACK) & out_of_reach)
         if (code == DEFEND).any():
             behind = before.elapsed_s - before.elapsed_s[:, :1]
             far = np.where(behind > 0, behind, 999.0).min(axis=1) > NEAR_S

@@ -1,4 +1,4 @@
-"""Plans that can't be best are not driven in all futures, and nothing else changes."""
+"""Successive halving drops plans that cannot be best, and changes nothing else."""
 from __future__ import annotations
 
 import numpy as np
@@ -23,7 +23,7 @@ def stops_now(outcomes: Outcomes) -> np.ndarray:
 
 
 @pytest.mark.parametrize("family", ["championship_decider", "late_safety_car"])
-def test_the_best_plans_go_on_and_come_out_as_if_all_had(family):
+def test_survivors_have_the_same_outcomes_as_without_halving(family):
     observation = RaceEnvironment().reset(7, family)
     belief = Belief.of(observation)
     belief.see(observation, None)
@@ -40,7 +40,7 @@ def test_the_best_plans_go_on_and_come_out_as_if_all_had(family):
         assert cost[survivors][now[survivors] == kind].min() <= cost[mine].min() + 0.2  # s
 
 
-def test_few_plans_are_all_driven_everywhere():
+def test_a_small_set_of_plans_is_not_halved():
     observation = RaceEnvironment().reset(7, "championship_decider")
     belief = Belief.of(observation)
     belief.see(observation, None)
