@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from f1_pipelines.sim.engine.arrays import any_of, everywhere
+from f1_pipelines.sim.engine.arrays import any_of, filled
 from f1_pipelines.sim.engine.drive import DEFAULT_DRIVE, DEFEND, Calls, drive_code
 from f1_pipelines.sim.engine.parameters import COMPOUNDS, GREEN, HARD, INTER, MEDIUM, SOFT, WET
 from f1_pipelines.sim.engine.race import Race
@@ -148,7 +148,7 @@ def opponent_drives(race: Race, state: RaceState) -> np.ndarray | None:
         gap = state.elapsed_s - state.elapsed_s[:, column:column + 1]
         near = (gap > _LEVEL_S) & (gap < _DEFEND_GAP_S)
         if any_of(near):
-            drive = everywhere(DEFAULT_DRIVE, gap.shape) if drive is None else drive
+            drive = filled(DEFAULT_DRIVE, gap.shape) if drive is None else drive
             drive[:, column] += (near.any(axis=1) & (state.status == GREEN)) * (_DEFENDING - DEFAULT_DRIVE)
     return drive
 
@@ -160,7 +160,7 @@ def calls_with(race: Race, state: RaceState, plans: OpponentPlans, pit: np.ndarr
     pits = _with_ours(opponent_pits(race, state, plans, wetness), pit, -1, state)
     drives = _with_ours(opponent_drives(race, state), drive, DEFAULT_DRIVE, state)
     if drives is None and not state.plain:
-        drives = everywhere(DEFAULT_DRIVE, state.order.shape)
+        drives = filled(DEFAULT_DRIVE, state.order.shape)
     if hold_gap is let_by is None:
         return Calls(pits, drives)
     return Calls(pits, drives, _ours_only(hold_gap, race.cars), _ours_only(let_by, race.cars))
@@ -171,7 +171,7 @@ def _with_ours(theirs: np.ndarray | None, ours: np.ndarray | int, nothing: int, 
     if theirs is None:
         if ours == nothing if isinstance(ours, int) else not any_of(ours != nothing):
             return None
-        theirs = everywhere(nothing, state.order.shape)
+        theirs = filled(nothing, state.order.shape)
     theirs[:, 0] = ours
     return theirs
 
