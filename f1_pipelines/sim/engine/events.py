@@ -20,7 +20,7 @@ class BadCall(ValueError):
 def column_of(race: Race, name: str, call: np.ndarray) -> np.ndarray:
     """Flat index of the car that each call names (the first car where it names none), (E, N)."""
     if call.max() >= race.cars:
-        raise BadCall(f"{name} names column {call.max()}; wanted -1 (nobody) to {race.cars - 1}.")
+        raise BadCall(f"{name} names column {call.max()}; wanted -1 (none) to {race.cars - 1}.")
     return np.maximum(call, 0) + race.rows
 
 

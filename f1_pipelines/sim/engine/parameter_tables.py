@@ -43,7 +43,7 @@ def pass_cost_s(engine: EngineParameters, cars: int) -> np.ndarray:
 
 
 def openness(engine: EngineParameters, pass_circuit: np.ndarray) -> np.ndarray:
-    """How far lap noise opens passes at a circuit, (E, 1): 1 at usual circuits, 0 where nobody can pass."""
+    """How far lap noise opens passes at a circuit, (E, 1): 1 at usual circuits, 0 where no car can pass."""
     return np.minimum(np.maximum(1.0 - pass_circuit / engine.pass_shut_logit, 0.0), 1.0)
 
 

@@ -84,7 +84,7 @@ def start_order(race: Race, state: RaceState, row: int, free_s: np.ndarray) -> t
     train = train - train[:, :1]
     back = np.maximum(train - 5.0, 0.0)
     gap = (train - back) * engine.first_lap_gap_front_s + back * engine.first_lap_gap_back_s
-    if state.any_slow:  # behind the safety car nobody races to the first corner
+    if state.any_slow:  # behind the safety car there is no race to the first corner
         slow = (state.status > 0)[:, None]
         order = np.where(slow, state.order, order)
     arrival_s = (state.elapsed_s + free_s + race.first_lap_loss).take(order)
