@@ -15,6 +15,7 @@ EXAMPLES = {
 
 
 def test_each_command_reads_back():
+    assert len(VERBS) == 21  # the contract's number
     for verb in VERBS:
         text = f"{verb} {EXAMPLES[verb]}" if verb in EXAMPLES else verb
         command = parse(text)
