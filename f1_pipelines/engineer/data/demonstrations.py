@@ -4,7 +4,7 @@ Notable choices:
 - `PERTURBATION_RATE` of the laps use a non-expert command, to cover states that the expert avoids. Their label is
   still the expert's command; the expert continues from the resulting state.
 - A driving command that gains less than `MINIMUM_GAIN_S` becomes STAY_OUT (`without_needless_call`): the expert's
-  values are sampled, so smaller differences are noise. It scores .89 with this rule, .90 without.
+  values are sampled, so smaller differences are noise. The expert scores .89 with this rule, .90 without.
 - STAY_OUT is the most frequent and least informative label: `with_fewer_stay_outs` limits its share.
 """
 from __future__ import annotations
