@@ -1,1 +1,1 @@
-"""Demonstrations to learn from: expert laps, and DAgger rounds in which the student drives."""
+"""Demonstrations for training: laps of the expert, and DAgger rounds in which the student drives."""

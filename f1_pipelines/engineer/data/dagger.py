@@ -1,7 +1,7 @@
 """A DAgger round: the student drives races, the expert relabels every lap.
 
-A student trained on the expert's races alone does not know what to do after a mistake of its own: in its own races it
-agrees with the expert far less often than in the expert's (docs/lab-notes/race-engineer.md).
+A student trained only on the expert's races does not know what to do after its own mistakes: in its own races it agrees
+with the expert far less often than in the expert's (docs/lab-notes/race-engineer.md).
 """
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class DaggerRound:
-    """Every lap that the student drove, labelled by the expert, and the student's score in each race."""
+    """The laps that the student drove, with the expert's labels, and the student's score in each race."""
 
     demonstrations: list[Demonstration]
     scores: list[float]
@@ -33,15 +33,15 @@ class DaggerRound:
 
 def dagger_round(engineer: Engineer, sampler: ScenarioSampler, races: int, number: int, work: Path,
                  reporter: Reporter) -> DaggerRound:
-    """Have the student drive races and the expert relabel them. A stored round is read, not driven again.
+    """Let the student drive races and the expert relabel them. Reads the round from disk if it is stored.
 
     Args:
         engineer: The student after the training so far.
         sampler: Makes the races.
-        races: Races of each trained family.
+        races: Number of races of each trained family.
         number: Number of the round, from 1.
-        work: Folder of the training, where the round is stored.
-        reporter: Receives the score and how often student and expert agree.
+        work: Working folder of the training; the round is stored there.
+        reporter: Receives the score and the share of laps in which student and expert agree.
     """
     path, scores_path = work / f"round-{number}.jsonl", work / f"round-{number}.scores.json"
     if path.is_file():
@@ -49,20 +49,20 @@ def dagger_round(engineer: Engineer, sampler: ScenarioSampler, races: int, numbe
     keys = dagger_races(number, races)
     rollouts = batched_rollout([sampler.scenario(*key) for key in keys], engineer.commands)
     outputs = {key: rollout.outputs for key, rollout in zip(keys, rollouts, strict=True)}
-    demonstrations = [without_needless_call(lap) for race in relabel_with_expert(sampler, outputs, os.cpu_count() or 1)
-                      for lap in race]
-    student_outputs = [output for rollout in rollouts for output in rollout.outputs]
-    agreement = np.mean([lap.completion == output for lap, output in zip(demonstrations, student_outputs, strict=True)])
+    demonstrations = [without_needless_call(turn) for race in relabel_with_expert(sampler, outputs, os.cpu_count() or 1)
+                      for turn in race]
+    raw_outputs = [output for rollout in rollouts for output in rollout.outputs]
+    agreement = np.mean([turn.completion == output for turn, output in zip(demonstrations, raw_outputs, strict=True)])
     scores = [rollout.info["score"] for rollout in rollouts]
     reporter.info(f"round {number}: the student scores {np.mean(scores):.3f} in {len(rollouts)} training races and "
                   f"agrees with the expert in {agreement:.0%} of {len(demonstrations)} laps")
-    scores_path.write_text(json.dumps(scores))  # first: a round counts as stored once its demonstrations are
-    growing = path.with_suffix(".growing")
-    growing.write_text("\n".join(json.dumps(asdict(lap)) for lap in demonstrations))
-    growing.rename(path)
+    scores_path.write_text(json.dumps(scores))  # first: the round counts as stored once its demonstrations are
+    temporary = path.with_suffix(".growing")
+    temporary.write_text("\n".join(json.dumps(asdict(turn)) for turn in demonstrations))
+    temporary.rename(path)
     return DaggerRound(demonstrations, scores)
 
 
 def read_demonstrations(path: Path) -> list[Demonstration]:
-    """The demonstrations of a stored round."""
+    """Read the demonstrations of a stored round."""
     return [Demonstration(**json.loads(line)) for line in path.read_text().splitlines()]

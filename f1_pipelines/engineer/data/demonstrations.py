@@ -1,11 +1,11 @@
-"""The expert's calls, lap by lap, as examples to learn from: `expert_demonstrations(sampler, races)`.
+"""The expert's commands, lap by lap, as training examples: `expert_demonstrations(sampler, races)`.
 
 Notable choices:
 - `PERTURBATION_RATE` of the laps use a non-expert command, to cover states that the expert avoids. Their label is
-  still the expert's command; the expert continues from what happened.
+  still the expert's command; the expert continues from the resulting state.
 - A driving command that gains less than `MINIMUM_GAIN_S` becomes STAY_OUT (`without_needless_call`): the expert's
-  values are sampled, so smaller differences are noise. Its score is .89 that way, .90 without.
-- STAY_OUT is the commonest label and the least informative: `with_fewer_stay_outs` keeps a share of them.
+  values are sampled, so smaller differences are noise. The expert scores .89 with this rule, .90 without.
+- STAY_OUT is the most frequent and least informative label: `with_fewer_stay_outs` limits its share.
 """
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ from f1_pipelines.sim.scenarios import Scenario
 from f1_pipelines.sim.workers import map_races
 
 PERTURBATION_RATE = 0.12  # share of laps driven with a non-expert command
-STAY_SHARE = 0.5  # maximum share of STAY_OUT labels; with fewer, a student makes needless calls
-FUTURES = 32  # that the expert samples each lap: it scores .88, against .89 with 96 in more than twice the time
-MINIMUM_GAIN_S = 1.5  # that a driving command has to gain over STAY_OUT
+STAY_SHARE = 0.5  # maximum share of STAY_OUT labels; a student trained on fewer makes needless calls
+FUTURES = 32  # sampled by the expert each lap: it scores .88; 96 futures score .89 in more than twice the time
+MINIMUM_GAIN_S = 1.5  # minimum gain of a driving command over STAY_OUT
 DRIVING = ("SET_MODE", "MANAGE_TYRE_TEMP", "ATTACK_AHEAD", "DEFEND_POSITION")
 
 
 @dataclass(frozen=True)
 class Demonstration:
-    """One lap of one race: the prompt, the expert's command, and the expert's values of all weighed commands.
+    """One lap of one race: the prompt, the expert's command, and the values of all commands that the expert compared.
 
-    `values_s`: gain in seconds by command, 0 for the best weighed, negative for worse ones; `expert_value` is that of
-    the expert's command. Inspections and messages drive like STAY_OUT, so they have its value.
+    `values_s`: gain by command [s], 0 for the best, negative for the others. `expert_value`: value of the expert's
+    command; inspections and messages drive like STAY_OUT, so they have its value.
     """
 
     family: str
@@ -62,14 +62,14 @@ class Demonstration:
 def expert_demonstrations(sampler: ScenarioSampler, races: Sequence[RaceKey], workers: int = 1,
                           perturbation_rate: float = PERTURBATION_RATE,
                           futures: int = FUTURES) -> Iterator[list[Demonstration]]:
-    """Demonstrations of each race that the expert drives, in order.
+    """Yield the demonstrations of each race, driven by the expert, in the order of `races`.
 
     Args:
         sampler: Makes the races.
-        races: Family and seed of each race.
+        races: Keys of the races.
         workers: Number of processes.
         perturbation_rate: Share of laps driven with a non-expert command.
-        futures: Futures that the expert samples each lap.
+        futures: Number of futures that the expert samples each lap.
     """
     yield from map_races(partial(_expert_race, sampler=sampler, perturbation_rate=perturbation_rate, futures=futures),
                          races, workers)
@@ -77,57 +77,58 @@ def expert_demonstrations(sampler: ScenarioSampler, races: Sequence[RaceKey], wo
 
 def relabel_with_expert(sampler: ScenarioSampler, outputs: Mapping[RaceKey, Sequence[str]],
                         workers: int = 1) -> Iterator[list[Demonstration]]:
-    """The expert's command in each lap of races that a student drove, in order (DAgger, Ross et al. 2011).
+    """Yield the expert's command in each lap of races that a student drove, in order (DAgger, Ross et al. 2011).
 
     Args:
         sampler: Makes the races.
-        outputs: The student's raw outputs by race.
+        outputs: Raw outputs of the student by race.
         workers: Number of processes.
     """
     yield from map_races(partial(_relabelled_race, sampler=sampler), list(outputs.items()), workers)
 
 
-def without_needless_call(lap: Demonstration, min_gain_s: float = MINIMUM_GAIN_S) -> Demonstration:
-    """The demonstration, with STAY_OUT in place of a driving command that gains less than `min_gain_s` over it."""
-    stay, own = lap.values_s.get(str(STAY)), lap.values_s.get(lap.completion)
-    if lap.completion.split()[0] not in DRIVING or stay is None or own is None or own - stay >= min_gain_s:
-        return lap
-    return replace(lap, completion=str(STAY), expert_value=stay)
+def without_needless_call(turn: Demonstration, min_gain_s: float = MINIMUM_GAIN_S) -> Demonstration:
+    """Replace a driving command that gains less than `min_gain_s` over STAY_OUT with STAY_OUT."""
+    stay_value, value = turn.values_s.get(str(STAY)), turn.values_s.get(turn.completion)
+    driving = turn.completion.split()[0] in DRIVING
+    if not driving or stay_value is None or value is None or value - stay_value >= min_gain_s:
+        return turn
+    return replace(turn, completion=str(STAY), expert_value=stay_value)
 
 
-def with_fewer_stay_outs(laps: Sequence[Demonstration], seed: int = 0,
+def with_fewer_stay_outs(turns: Sequence[Demonstration], seed: int = 0,
                          stay_share: float = STAY_SHARE) -> list[Demonstration]:
-    """Demonstrations of which at most `stay_share` are STAY_OUT; which ones stay is drawn, the order is kept."""
-    idle = np.array([lap.completion == str(STAY) for lap in laps], dtype=bool)
-    keep = min(int(idle.sum()), int(stay_share / (1.0 - stay_share) * (~idle).sum()))
-    dropped = set(np.random.default_rng(seed).permutation(np.flatnonzero(idle))[keep:].tolist())
-    return [lap for k, lap in enumerate(laps) if k not in dropped]
+    """Drop random STAY_OUT demonstrations until at most `stay_share` of all are left; the order stays the same."""
+    is_stay = np.array([turn.completion == str(STAY) for turn in turns], dtype=bool)
+    n_stays = min(int(is_stay.sum()), int(stay_share / (1.0 - stay_share) * (~is_stay).sum()))
+    excess = set(np.random.default_rng(seed).permutation(np.flatnonzero(is_stay))[n_stays:].tolist())
+    return [turn for k, turn in enumerate(turns) if k not in excess]
 
 
-def turn_rows(laps: Iterable[Demonstration]) -> pd.DataFrame:
+def turn_rows(turns: Iterable[Demonstration]) -> pd.DataFrame:
     """Rows of `strategy.sft_turns`, without the columns that are the same in all rows."""
     return pd.DataFrame([{
-        "turn": f"{lap.family}/{lap.seed}/{lap.lap}", "family": lap.family, "seed": lap.seed, "split": lap.split,
-        "circuit": lap.circuit, "lap": lap.lap, "prompt": lap.prompt, "completion": lap.completion,
-        "expert_value": lap.expert_value, "reason": lap.reason,
-        "values_s": json.dumps({name: round(value, 2) for name, value in lap.values_s.items()}),
-    } for lap in laps])
+        "turn": f"{turn.family}/{turn.seed}/{turn.lap}", "family": turn.family, "seed": turn.seed, "split": turn.split,
+        "circuit": turn.circuit, "lap": turn.lap, "prompt": turn.prompt, "completion": turn.completion,
+        "expert_value": turn.expert_value, "reason": turn.reason,
+        "values_s": json.dumps({name: round(value, 2) for name, value in turn.values_s.items()}),
+    } for turn in turns])
 
 
 def _relabelled_race(race: tuple[RaceKey, Sequence[str]], sampler: ScenarioSampler) -> list[Demonstration]:
     key, outputs = race
     scenario = sampler.scenario(*key)
     environment, expert = RaceEnvironment(), _expert(scenario, FUTURES)
-    observation, laps = environment.begin(scenario), []
+    observation, turns = environment.begin(scenario), []
     expert.begin(observation)
     for output in outputs:
-        before = copy.deepcopy(expert)
-        laps.append(_demonstration(observation, expert.decide(observation), scenario.seed, scenario.split))
-        if laps[-1].completion != output:
-            expert = before  # it must remember what the student called, not what it would have called
+        undecided = copy.deepcopy(expert)
+        turns.append(_demonstration(observation, expert.decide(observation), scenario.seed, scenario.split))
+        if turns[-1].completion != output:
+            expert = undecided  # the expert must remember the student's command, not its own
             expert.see(observation)
         observation = environment.step(output).observation
-    return laps
+    return turns
 
 
 def _expert_race(key: RaceKey, sampler: ScenarioSampler, perturbation_rate: float,
@@ -135,36 +136,36 @@ def _expert_race(key: RaceKey, sampler: ScenarioSampler, perturbation_rate: floa
     scenario = sampler.scenario(*key)
     environment, expert, random = RaceEnvironment(), _expert(scenario, futures), Random()
     rng = np.random.default_rng(stable_hash("odd", *key))
-    observation, done, laps = environment.begin(scenario), False, []
+    observation, done, turns = environment.begin(scenario), False, []
     expert.begin(observation)
     random.begin(observation)
     while not done:
-        before = copy.deepcopy(expert)
+        undecided = copy.deepcopy(expert)
         decision = expert.decide(observation)
-        laps.append(_demonstration(observation, decision, scenario.seed, scenario.split))
+        turns.append(_demonstration(observation, decision, scenario.seed, scenario.split))
         command = decision.command
         if rng.random() < perturbation_rate:
-            command = _perturbed(observation, decision, random, rng)
-            expert = before  # it must not remember a command that was not given
+            command = _perturbed_command(observation, decision, random, rng)
+            expert = undecided  # the expert must not remember a command that was not executed
             expert.see(observation)
         step = environment.step(command)
         observation, done = step.observation, step.done
-    return laps
+    return turns
 
 
 def _expert(scenario: Scenario, futures: int) -> Expert:
     return Expert(futures, {scenario.circuit.circuit: scenario.circuit})
 
 
-def _perturbed(observation: Observation, decision: Decision, random: Random,
-               rng: np.random.Generator) -> Command | str:
-    """A non-expert command: STAY_OUT, another weighed command, or a random one; never DONE."""
-    weighed = sorted(set(decision.costs_s) - {str(decision.command)})
-    kind = rng.random()
-    if kind < 0.5 and decision.command != STAY:
+def _perturbed_command(observation: Observation, decision: Decision, random: Random,
+                       rng: np.random.Generator) -> Command | str:
+    """Draw a non-expert command: STAY_OUT, another one that the expert compared, or a random one; never DONE."""
+    alternatives = sorted(set(decision.costs_s) - {str(decision.command)})
+    draw = rng.random()
+    if draw < 0.5 and decision.command != STAY:
         return STAY
-    if kind < 0.8 and weighed:
-        return parse(weighed[rng.integers(len(weighed))])
+    if draw < 0.8 and alternatives:
+        return parse(alternatives[rng.integers(len(alternatives))])
     command = random.decide(observation).command
     return STAY if isinstance(command, Command) and command.verb == "DONE" else command
 

@@ -1,1 +1,1 @@
-"""A trained language model that answers prompts: checkpoints, prefix cache, batched generation."""
+"""Inference with a trained language model: checkpoints, prefix cache, batched generation."""

@@ -1,9 +1,8 @@
 """Checkpoints of engineers: weights, tokenizer and `meta.json`, stored by `checkpoints.store`.
 
-The folder is what transformers writes and reads (`model.safetensors`, `config.json`, `tokenizer.json`), so any tool
-loads it; adapters are merged before. `meta.json` holds digests of weights and tokenizer, and the versions of
-environment and prompt that the model was trained on. A checkpoint of other versions is refused: it never saw such a
-text.
+The folder has transformers' format (`model.safetensors`, `config.json`, `tokenizer.json`), so any tool can load it;
+adapters are already merged. `meta.json` holds digests of weights and tokenizer, and the versions of environment and
+prompt that the model was trained on. A checkpoint of other versions is refused: it was trained on other text.
 """
 from __future__ import annotations
 
@@ -39,7 +38,7 @@ TOKENIZER = "tokenizer.json"
 
 @dataclass(frozen=True)
 class EngineerCheckpoint:
-    """A stored engineer: id, folder and all of `meta.json`."""
+    """A stored engineer: id, folder and content of `meta.json`."""
 
     id: str
     path: Path
@@ -48,47 +47,48 @@ class EngineerCheckpoint:
 
 def save_engineer(model: PreTrainedModel, rendering: Rendering, folder: Path,
                   meta: Mapping[str, Any]) -> EngineerCheckpoint:
-    """Store an engineer under `folder / id`; the same one twice is stored once.
+    """Store an engineer under `folder / id`. Saving an engineer again keeps the stored checkpoint.
 
     Args:
-        model: Without an adapter.
-        rendering: Of its tokenizer.
-        folder: Where checkpoints of engineers lie; made when it is not there.
-        meta: stage, profile, parent, training_seed, settings, scenes_version, n_turns: what it is and came from.
+        model: Model without an adapter.
+        rendering: Rendering with its tokenizer.
+        folder: Folder of engineer checkpoints, created if missing.
+        meta: Description and origin: stage, profile, parent, training_seed, settings, scenes_version, n_turns.
     """
-    with temporary_folder(folder) as growing:
-        model.save_pretrained(growing)
-        rendering.tokenizer.save_pretrained(growing)
-        meaning = {**meta, "env_version": ENV_VERSION, "prompt_version": PROMPT_VERSION, "system": rendering.system,
-                   "weights_sha256": _weights_sha256(growing), "tokenizer_sha256": sha256_of([growing / TOKENIZER])}
-        name = checkpoint_id(meaning)
-        stored = meaning | {
+    with temporary_folder(folder) as temporary:
+        model.save_pretrained(temporary)
+        rendering.tokenizer.save_pretrained(temporary)
+        identity = {**meta, "env_version": ENV_VERSION, "prompt_version": PROMPT_VERSION, "system": rendering.system,
+                    "weights_sha256": _weights_sha256(temporary),
+                    "tokenizer_sha256": sha256_of([temporary / TOKENIZER])}
+        name = checkpoint_id(identity)
+        stored_meta = identity | {
             "id": name, "created_at": datetime.now(UTC).isoformat(),
             "code_version": {package: version(package) for package in ("f1-pipelines", "torch", "transformers")}}
         target = folder / name
-        if not commit(growing, target, stored, lambda path: not damage_of(path)):
-            stored = read_meta(target)
-    return EngineerCheckpoint(name, target, stored)
+        if not commit(temporary, target, stored_meta, lambda path: not damage_of(path)):
+            stored_meta = read_meta(target)
+    return EngineerCheckpoint(name, target, stored_meta)
 
 
 def read_checkpoint(path: Path) -> EngineerCheckpoint:
-    """What a checkpoint says of itself, after its digests and versions were checked.
+    """Read a checkpoint's `meta.json` and check its digests and versions.
 
     Raises:
-        CheckpointError: It is absent, damaged, or of another environment or prompt.
+        CheckpointError: The checkpoint is missing, damaged, or of another version of environment or prompt.
     """
     problem = damage_of(path)
     if problem:
         raise CheckpointError(f"{path}: {problem}; delete the folder and train again")
     meta = read_meta(path)
-    for name, now in (("env_version", ENV_VERSION), ("prompt_version", PROMPT_VERSION)):
-        if meta.get(name) != now:
-            raise CheckpointError(f"{path}: trained on {name} {meta.get(name)}, this code has {now}; train again")
+    for name, current in (("env_version", ENV_VERSION), ("prompt_version", PROMPT_VERSION)):
+        if meta.get(name) != current:
+            raise CheckpointError(f"{path}: trained on {name} {meta.get(name)}, this code has {current}; train again")
     return EngineerCheckpoint(meta["id"], path, meta)
 
 
 def finite_weights(path: Path) -> bool:
-    """Whether every weight of a checkpoint is a finite number; one tensor at a time is in memory."""
+    """Whether all weights of a checkpoint are finite. Loads one tensor at a time."""
     from safetensors import safe_open
 
     for file in sorted(path.glob("*.safetensors")):
@@ -99,15 +99,15 @@ def finite_weights(path: Path) -> bool:
 
 
 def load_engineer(path: Path, device: str = "cpu", bf16: bool = False) -> Engineer:
-    """An engineer ready to call races.
+    """Load an engineer in evaluation mode.
 
     Args:
         path: Folder of the checkpoint.
-        device: cpu, cuda or cuda:1.
-        bf16: Weights in bfloat16.
+        device: Torch device, for example cpu, cuda or cuda:1.
+        bf16: Use bfloat16 weights instead of float32.
 
     Raises:
-        CheckpointError: See `read_checkpoint`; or its files are none that transformers can read.
+        CheckpointError: See `read_checkpoint`; or transformers can't read the files.
     """
     import torch
     from safetensors import SafetensorError
@@ -119,29 +119,29 @@ def load_engineer(path: Path, device: str = "cpu", bf16: bool = False) -> Engine
     meta = read_checkpoint(path).meta
     profile = profile_of(meta["profile"])
     try:
-        # A checkpoint is data, whoever it comes from: no pickle, and no code that lies beside it.
+        # A checkpoint may be untrusted: load no pickle and run no code from its folder.
         data_only = {"local_files_only": True, "trust_remote_code": False}
         tokenizer = AutoTokenizer.from_pretrained(path, **data_only)
         model = AutoModelForCausalLM.from_pretrained(path, use_safetensors=True, **data_only,
                                                      dtype=torch.bfloat16 if bf16 else torch.float32)
-    except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as problem:
-        raise CheckpointError(f"{path}: transformers can't read it ({str(problem).splitlines()[0][:200]}); train "
-                              "again") from problem
+    except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
+        raise CheckpointError(f"{path}: transformers can't read it ({str(error).splitlines()[0][:200]}); train "
+                              "again") from error
     model = place_model(model, device).train(False)
     return Engineer(model, Rendering(tokenizer, meta["system"]), profile.max_new_tokens, profile.generation_batch)
 
 
 def damage_of(path: Path) -> str:
-    """What is wrong with a checkpoint's files, empty for nothing."""
+    """Describe the damage to a checkpoint's files; empty if they are intact."""
     try:
         meta, weights, tokenizer = read_meta(path), _weights_sha256(path), sha256_of([path / TOKENIZER])
     except FileNotFoundError:
-        return f"{META}, weights or {TOKENIZER} is not there"
-    except (OSError, ValueError) as problem:
-        return f"can't be read ({problem})"
+        return f"{META}, weights or {TOKENIZER} is missing"
+    except (OSError, ValueError) as error:
+        return f"can't be read ({error})"
     if weights != meta.get("weights_sha256"):
-        return f"the weights are not what {META} says they are, one of them is damaged"
-    return "" if tokenizer == meta.get("tokenizer_sha256") else f"{TOKENIZER} is another one than it was trained with"
+        return f"the weights do not match {META}, one of them is damaged"
+    return "" if tokenizer == meta.get("tokenizer_sha256") else f"{TOKENIZER} is not the one it was trained with"
 
 
 def _weights_sha256(folder: Path) -> str:

@@ -1,10 +1,10 @@
-"""Completions of many prompts at once.
+"""Batched generation.
 
 transformers' own `generate` keeps every row in the batch until the longest completion ends, and copies the whole cache
 for each token. Here a row leaves the batch with its last token: most commands have two tokens and some have twenty, so
-most of that work is saved (benchmarks.engineer_bench). On a CPU prompts are processed in portions up to
-`COMMON_LENGTH` tokens, then the unfinished rows of all portions continue together. The beginning that the prompts of a
-race share is computed once (`prefix_cache`). A test holds that the tokens are those of `generate`.
+most of that work is saved (benchmarks.engineer_bench). A CPU processes prompts in batches up to `COMMON_LENGTH` tokens
+of completion, then continues the unfinished rows of all batches together. The prefix that the prompts of a race share
+is computed once (`prefix_cache`). A test compares the tokens with those of transformers.
 """
 from __future__ import annotations
 
@@ -24,44 +24,44 @@ if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedModel
 
-TOKENS_PER_BATCH = 2048  # prompt tokens that a CPU processes at a time; activations of more don't fit its cache
-COMMON_LENGTH = 2  # tokens of most completions, the end included
+TOKENS_PER_BATCH = 2048  # prompt tokens that a CPU processes at a time; the activations of more exceed its cache
+COMMON_LENGTH = 2  # tokens of most completions, including the end token
 
 
 def generate(model: PreTrainedModel, prompts: Sequence[Sequence[int]], pad_id: int, eos_id: int, max_new_tokens: int,
              temperature: float = 0.0, count: int = 1,
              prefixes: Sequence[CachedPrefix] | None = None) -> list[list[int]]:
-    """Token ids that a causal model puts after each prompt, the end token included if it came.
+    """Generate completions as token ids, including the end token if it was generated.
 
     Args:
-        model: In evaluation mode, on any device.
+        model: Causal language model in evaluation mode, on any device.
         prompts: Token ids of each prompt.
-        pad_id: Id of a token to pad with; it is masked.
+        pad_id: Id of the padding token; it is masked.
         eos_id: Id of the token that ends a completion.
-        max_new_tokens: A completion is cut there.
-        temperature: 0 takes the likeliest token, else tokens are drawn with torch's generator.
-        count: Completions of each prompt, side by side in the result; the prompt is processed once for all of them.
+        max_new_tokens: Longer completions are truncated.
+        temperature: 0 is greedy; otherwise tokens are sampled with torch's generator.
+        count: Completions of each prompt, adjacent in the result. The prompt is processed once for all of them.
         prefixes: Cached prefix of each prompt.
     """
     import torch
 
-    known = prefixes or [NO_PREFIX] * len(prompts)
+    cached = prefixes or [NO_PREFIX] * len(prompts)
     completions: list[list[int]] = [[] for _ in range(len(prompts) * count)]
 
     def next_token(state: DecodingState) -> DecodingState:
-        """Add a token to each row; return the rows that are not finished."""
+        """Add a token to each row and return the unfinished rows."""
         tokens = _sample_tokens(state.logits, temperature)
         for row, token in zip(state.rows.tolist(), tokens.tolist(), strict=True):
             completions[row].append(token)
-        full = len(completions[state.rows[0]]) >= max_new_tokens
-        unfinished = tokens[:0] if full else (tokens != eos_id).nonzero().ravel()
+        at_limit = len(completions[state.rows[0]]) >= max_new_tokens
+        unfinished = tokens[:0] if at_limit else (tokens != eos_id).nonzero().ravel()
         return state.select(unfinished).advance(model, tokens[unfinished])
 
-    n_new = [len(prompt) - prefix.shared_length(prompt) for prompt, prefix in zip(prompts, known, strict=True)]
+    n_new = [len(prompt) - prefix.shared_length(prompt) for prompt, prefix in zip(prompts, cached, strict=True)]
     unfinished = []
     with torch.inference_mode():
         for batch in _batches(n_new) if model.device.type == "cpu" else [slice(0, len(prompts))]:
-            state = prefill(model, prompts[batch], known[batch], pad_id).repeat(count)
+            state = prefill(model, prompts[batch], cached[batch], pad_id).repeat(count)
             state.rows += batch.start * count
             for _ in range(COMMON_LENGTH):
                 state = next_token(state) if len(state.rows) else state
@@ -73,16 +73,16 @@ def generate(model: PreTrainedModel, prompts: Sequence[Sequence[int]], pad_id: i
 
 
 def _batches(n_new: Sequence[int]) -> Iterator[slice]:
-    """Slices of prompts with at most `TOKENS_PER_BATCH` new tokens each, padding included."""
-    first = 0
-    for last in range(1, len(n_new) + 1):
-        if last == len(n_new) or (last + 1 - first) * padded_length(max(n_new[first:last + 1])) > TOKENS_PER_BATCH:
-            yield slice(first, last)
-            first = last
+    """Slices of the prompts with at most `TOKENS_PER_BATCH` new tokens each, including padding."""
+    start = 0
+    for stop in range(1, len(n_new) + 1):
+        if stop == len(n_new) or (stop + 1 - start) * padded_length(max(n_new[start:stop + 1])) > TOKENS_PER_BATCH:
+            yield slice(start, stop)
+            start = stop
 
 
 def _sample_tokens(logits: torch.Tensor, temperature: float) -> torch.Tensor:
-    """(rows,) a token for each row of (rows, vocabulary)."""
+    """Sample a token for each row. logits (rows, vocabulary) -> (rows,)."""
     if not temperature:
         return logits.argmax(dim=-1)
     return (logits.float() / temperature).softmax(dim=-1).multinomial(1).ravel()

@@ -1,1 +1,1 @@
-"""From observations to prompt tokens and from commands to completion tokens."""
+"""Rendering of observations as prompt tokens and of commands as completion tokens."""

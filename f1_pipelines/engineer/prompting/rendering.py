@@ -1,7 +1,7 @@
-"""From an observation to tokens and from a command to tokens: one place for SFT, GRPO, evaluation and serving.
+"""Render observations and commands as tokens, the same way for SFT, GRPO, evaluation and serving.
 
-A turn is one user message, the observation's text, and one assistant message, the command. It holds nothing of earlier
-laps: what an engineer has to remember is in the notes of the observation. Thinking is off.
+A turn is one user message, the observation's text, and one assistant message, the command. It has no earlier laps: the
+observation's notes hold what an engineer has to remember. Thinking is off.
 """
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 SYSTEM = ("You are the race engineer of car \"We\". Each lap you answer with exactly one command, nothing else. "
           "Commands:\n" + usage())
-IGNORED = -100  # label of a token that is not learnt
+IGNORED = -100  # label of tokens that the loss ignores
 _OBSERVATION = "<observation>"
 
 
 class TokenizedExample(TypedDict):
-    """A turn to learn from: token ids, and the same ids as labels, `IGNORED` outside the completion."""
+    """A turn as training example: token ids, and the same ids as labels, `IGNORED` outside the completion."""
 
     input_ids: list[int]
     labels: list[int]
@@ -30,23 +30,23 @@ class TokenizedExample(TypedDict):
 
 @dataclass(frozen=True)
 class Rendering:
-    """How the chats of one tokenizer are written.
+    """The chat format of one tokenizer.
 
     Attributes:
         tokenizer: Has a chat template and an end-of-turn token (`eos_token`).
-        system: Explain the commands in a system turn; a model trained from nothing needs none.
+        system: Explain the commands in a system turn. A model trained from scratch needs none.
     """
 
     tokenizer: PreTrainedTokenizerBase
     system: bool
 
     def messages(self, observation: str) -> list[dict[str, str]]:
-        """The chat up to the engineer's turn."""
+        """The messages before the engineer's turn."""
         system = [{"role": "system", "content": SYSTEM}] if self.system else []
         return [*system, {"role": "user", "content": observation}]
 
     def prompt(self, observation: str) -> str:
-        """All text before the command."""
+        """The text before the command."""
         before, after = self._frame
         return before + observation + after
 
@@ -63,16 +63,16 @@ class Rendering:
         return self._ids(self.prompt(observation))
 
     def completion_ids(self, command: str) -> list[int]:
-        """Token ids of the command and of the end of the turn: what is learnt."""
+        """Token ids of the command and of the end of the turn: the tokens to learn."""
         return [*self._ids(command), cast(int, self.tokenizer.eos_token_id)]
 
     def example(self, observation: str, command: str) -> TokenizedExample:
-        """A turn to learn from."""
+        """The turn as training example."""
         prompt, completion = self.prompt_ids(observation), self.completion_ids(command)
         return {"input_ids": prompt + completion, "labels": [IGNORED] * len(prompt) + completion}
 
     def command(self, ids: Sequence[int]) -> str:
-        """The generated text up to the end of the turn; raw, whether it parses or not."""
+        """Decode generated ids up to the end of the turn. The text may not parse."""
         ids = list(ids)
         if self.tokenizer.eos_token_id in ids:
             ids = ids[:ids.index(self.tokenizer.eos_token_id)]

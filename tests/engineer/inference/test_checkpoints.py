@@ -1,4 +1,4 @@
-"""Checkpoints and first weights: what is refused, and in which words."""
+"""Checkpoints and initial weights: storing, loading, and the errors of unusable ones."""
 import hashlib
 import json
 import os
@@ -30,11 +30,11 @@ def folder(student_folder, tmp_path):
     return shutil.copytree(student_folder, tmp_path / student_folder.name)
 
 
-def test_what_was_stored_answers_as_before(folder, toy_tokenizer, examples):
+def test_a_stored_engineer_gives_the_same_commands_each_time_and_in_batches(folder, examples):
     engineer = load_engineer(folder)
     prompts = [example.prompt for example in examples[:8]]
     assert engineer.commands(prompts) == load_engineer(folder).commands(prompts)
-    assert engineer.commands(prompts) == [engineer.commands([prompt])[0] for prompt in prompts], "batched = one by one"
+    assert engineer.commands(prompts) == [engineer.commands([prompt])[0] for prompt in prompts], "batched"
 
 
 def test_the_same_engineer_is_stored_once(toy_tokenizer, tmp_path):
@@ -45,7 +45,7 @@ def test_the_same_engineer_is_stored_once(toy_tokenizer, tmp_path):
     assert save_engineer(fresh_model(toy_tokenizer, TOY, 1), rendering, tmp_path, {"profile": "tiny"}).id != first.id
 
 
-def test_damaged_or_foreign_checkpoints_are_refused(folder):
+def test_damaged_checkpoints_and_other_versions_are_refused(folder):
     tensors = load_file(folder / "model.safetensors")
     name = next(iter(tensors))
     save_file({**tensors, name: tensors[name] + 1}, folder / "model.safetensors", {"format": "pt"})
@@ -53,23 +53,23 @@ def test_damaged_or_foreign_checkpoints_are_refused(folder):
         read_checkpoint(folder)
     save_file(tensors, folder / "model.safetensors", {"format": "pt"})
     meta = json.loads((folder / "meta.json").read_text())
-    for change, words in (({"env_version": 1}, "trained on env_version 1, this code has"),
-                          ({"prompt_version": 99}, "trained on prompt_version 99")):
+    for change, message in (({"env_version": 1}, "trained on env_version 1, this code has"),
+                            ({"prompt_version": 99}, "trained on prompt_version 99")):
         (folder / "meta.json").write_text(json.dumps(meta | change))
-        with pytest.raises(CheckpointError, match=words):
+        with pytest.raises(CheckpointError, match=message):
             read_checkpoint(folder)
     (folder / "meta.json").write_text(json.dumps(meta))
-    told = json.loads((folder / "tokenizer.json").read_text())
-    (folder / "tokenizer.json").write_text(json.dumps(told | {"added_tokens": []}))
-    with pytest.raises(CheckpointError, match=r"tokenizer.json is another one than it was trained with"):
+    tokenizer = json.loads((folder / "tokenizer.json").read_text())
+    (folder / "tokenizer.json").write_text(json.dumps(tokenizer | {"added_tokens": []}))
+    with pytest.raises(CheckpointError, match=r"tokenizer.json is not the one it was trained with"):
         load_engineer(folder)
     (folder / "meta.json").unlink()
-    with pytest.raises(CheckpointError, match="is not there"):
+    with pytest.raises(CheckpointError, match="is missing"):
         load_engineer(folder)
 
 
 class RunsOnLoad:
-    """Makes a folder when it is unpickled."""
+    """Creates a folder when unpickled."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -78,9 +78,9 @@ class RunsOnLoad:
         return os.mkdir, (str(self.folder),)
 
 
-def test_weights_of_others_are_data_no_pickle_and_no_code_is_run(folder, tmp_path):
-    made = tmp_path / "made"
-    torch.save({"weights": RunsOnLoad(made)}, folder / "pytorch_model.bin")
+def test_loading_runs_no_pickle_and_no_code_of_the_folder(folder, tmp_path):
+    side_effect = tmp_path / "side-effect"
+    torch.save({"weights": RunsOnLoad(side_effect)}, folder / "pytorch_model.bin")
     shutil.copy(folder / "pytorch_model.bin", folder / "model.safetensors")
     meta = json.loads((folder / "meta.json").read_text())
     meta["weights_sha256"] = hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest()
@@ -90,59 +90,59 @@ def test_weights_of_others_are_data_no_pickle_and_no_code_is_run(folder, tmp_pat
     (folder / "model.safetensors").unlink()
     with pytest.raises(MissingWeights, match="no file named model.safetensors"):
         initial_model(profile_of("qwen3-0.6b"), [], 0, tmp_path, folder)
-    (folder / "theirs.py").write_text(f"import os\nos.mkdir({str(made)!r})\nConfig = Model = None\n")
-    (folder / "config.json").write_text(json.dumps({"model_type": "theirs", "auto_map": {
-        "AutoConfig": "theirs.Config", "AutoModelForCausalLM": "theirs.Model"}}))
+    (folder / "foreign.py").write_text(f"import os\nos.mkdir({str(side_effect)!r})\nConfig = Model = None\n")
+    (folder / "config.json").write_text(json.dumps({"model_type": "foreign", "auto_map": {
+        "AutoConfig": "foreign.Config", "AutoModelForCausalLM": "foreign.Model"}}))
     with pytest.raises(MissingWeights, match="custom code"):
         initial_model(profile_of("qwen3-0.6b"), [], 0, tmp_path, folder)
-    assert not made.exists()
+    assert not side_effect.exists()
 
 
-def test_half_written_checkpoints_leave_nothing(toy_tokenizer, tmp_path, monkeypatch):
+def test_a_failed_save_leaves_no_files(toy_tokenizer, tmp_path, monkeypatch):
     model = fresh_model(toy_tokenizer, TOY, 0)
 
-    def full(*_: object, **__: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise OSError("no space left on device")
 
-    monkeypatch.setattr(toy_tokenizer, "save_pretrained", full)
+    monkeypatch.setattr(toy_tokenizer, "save_pretrained", fail)
     with pytest.raises(OSError, match="no space"):
         save_engineer(model, Rendering(toy_tokenizer, False), tmp_path, {"profile": "tiny"})
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_hub_profile_loads_a_local_model_of_its_architecture(folder, tmp_path, examples):
-    """The code that loads qwen3-0.6b and qwen3-4b, on a Qwen3 of toy size."""
+    """Run the code that loads qwen3-0.6b and qwen3-4b on a Qwen3 of toy size."""
     profile = profile_of("qwen3-0.6b")
     model, rendering = initial_model(profile, [], 0, tmp_path, folder)
     assert model.config.model_type == "qwen3"
     assert rendering.system
     wrapped = with_adapter(model, profile, 0)
-    first = [one.clone() for name, one in wrapped.named_parameters() if "lora_A" in name]
+    first = [weights.clone() for name, weights in wrapped.named_parameters() if "lora_A" in name]
     again = with_adapter(initial_model(profile, [], 0, tmp_path, folder)[0], profile, 0)
-    assert all(map(torch.equal, first, [one for name, one in again.named_parameters() if "lora_A" in name]))
-    trainable = [name for name, one in wrapped.named_parameters() if one.requires_grad]
+    assert all(map(torch.equal, first, [weights for name, weights in again.named_parameters() if "lora_A" in name]))
+    trainable = [name for name, weights in wrapped.named_parameters() if weights.requires_grad]
     assert trainable
     assert all("lora" in name for name in trainable)
     assert not any("lm_head" in name for name in trainable)
     with torch.no_grad():
-        for name, one in wrapped.named_parameters():
+        for name, weights in wrapped.named_parameters():
             if "lora_B" in name:
-                one.normal_(std=0.05)
-    whole = merge_adapter(wrapped, replace(profile, max_new_tokens=4), rendering, [e.prompt for e in examples])
-    assert not any("lora" in name for name, _ in whole.named_parameters())
+                weights.normal_(std=0.05)
+    merged = merge_adapter(wrapped, replace(profile, max_new_tokens=4), rendering, [turn.prompt for turn in examples])
+    assert not any("lora" in name for name, _ in merged.named_parameters())
 
 
-def test_an_adapter_that_merges_into_something_else_is_not_published(folder, tmp_path, examples, monkeypatch):
+def test_an_adapter_whose_merge_changes_outputs_is_refused(folder, tmp_path, examples, monkeypatch):
     profile = replace(profile_of("qwen3-0.6b"), max_new_tokens=4, lora=Lora(2, 2))
     model, rendering = initial_model(profile, [], 0, tmp_path, folder)
     wrapped = with_adapter(model, profile, 0)
     other = fresh_model(rendering.tokenizer, TOY, 5)
     monkeypatch.setattr(wrapped, "merge_and_unload", lambda: other)
     with pytest.raises(ParityError, match="outputs changed when the adapter was merged"):
-        merge_adapter(wrapped, profile, rendering, [e.prompt for e in examples])
+        merge_adapter(wrapped, profile, rendering, [turn.prompt for turn in examples])
 
 
-def test_missing_weights_say_what_to_do(tmp_path, monkeypatch):
+def test_errors_of_missing_weights_say_what_to_do(tmp_path, monkeypatch):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     (tmp_path / "empty").mkdir()
     with pytest.raises(MissingWeights, match="holds no model .*point it to a folder"):

@@ -1,4 +1,4 @@
-"""One rendering for SFT, practice, examination and service."""
+"""SFT, GRPO, evaluation and serving share one rendering."""
 from dataclasses import replace
 
 import pytest
@@ -11,17 +11,17 @@ from f1_pipelines.engineer.training.tokenization_parity import parity_errors
 
 
 @pytest.mark.parametrize("system", [False, True])
-def test_all_read_the_same_tokens(toy_tokenizer, examples, system):
+def test_training_and_generation_use_the_same_tokens(toy_tokenizer, examples, system):
     assert parity_errors(Rendering(toy_tokenizer, system), examples) == []
 
 
-def test_a_rendering_that_thinks_or_learns_the_prompt_is_found_out(toy_tokenizer, examples):
+def test_parity_errors_name_thinking_learnt_prompts_missing_ends_and_missing_briefings(toy_tokenizer, examples):
     class Thinking(Rendering):
         def prompt(self, observation):
             return self.tokenizer.apply_chat_template(self.messages(observation), tokenize=False,
                                                       add_generation_prompt=True) + "<think>\nwell"
 
-    class Greedy(Rendering):
+    class LearnsPrompt(Rendering):
         def example(self, observation, command):
             turn = super().example(observation, command)
             return turn | {"labels": turn["input_ids"]}
@@ -31,19 +31,19 @@ def test_a_rendering_that_thinks_or_learns_the_prompt_is_found_out(toy_tokenizer
             return super().completion_ids(command)[:-1]
 
     assert "thinking is on" in " ".join(parity_errors(Thinking(toy_tokenizer, False), examples[:1]))
-    assert parity_errors(Greedy(toy_tokenizer, False), examples[:1])
+    assert parity_errors(LearnsPrompt(toy_tokenizer, False), examples[:1])
     assert "the end of the turn is not learnt" in " ".join(parity_errors(Endless(toy_tokenizer, False), examples[:1]))
     bare = [Example(examples[0].prompt.splitlines()[0], "STAY_OUT")]
     assert "briefing" in parity_errors(Rendering(toy_tokenizer, False), bare)[0]
 
 
-def test_a_completion_is_read_back_up_to_the_end_of_the_turn(toy_tokenizer):
+def test_a_completion_decodes_to_its_command_up_to_the_end_of_the_turn(toy_tokenizer):
     rendering = Rendering(toy_tokenizer, False)
     for command in ("PIT_NOW hard", 'RADIO_DRIVER "Box lap 7 for hards, rain on lap 9"', "HOLD_GAP 44", "ünïcode"):
         assert rendering.command([*rendering.completion_ids(command), *rendering.completion_ids("STAY_OUT")]) == command
 
 
-def test_what_frames_every_turn_is_read_in_whole_words(toy_tokenizer):
+def test_the_chat_template_around_an_observation_is_four_tokens(toy_tokenizer):
     frame = toy_tokenizer.tokenize(Rendering(toy_tokenizer, False).prompt(""))
     assert frame == ["<|im_start|>", "userĊ", "<|im_end|>", "\n<|im_start|>assistant\n<think>\n\n</think>\n\n"]
 
@@ -53,12 +53,11 @@ def test_what_frames_every_turn_is_read_in_whole_words(toy_tokenizer):
     ("Wear x2.9, tyres last 10.", ["Wear", " x2.9", ", tyres last ", "10", "."]),
     ("fuel +.45; in 23.6 s", ["fuel +", ".4", "5", "; in ", "23", ".6", " s"]),
 ])
-def test_a_number_goes_with_its_tenth_and_the_end_of_its_line(line, pieces):
+def test_a_number_is_one_piece_with_its_tenth_and_line_end(line, pieces):
     from tokenizers import Regex, pre_tokenizers
 
     split = pre_tokenizers.Split(Regex(SPLIT_PATTERN), "isolated")
     assert [piece for piece, _ in split.pre_tokenize_str(line)] == pieces
-
 
 
 def test_an_unknown_profile_names_the_valid_ones():
