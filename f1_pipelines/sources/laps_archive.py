@@ -112,16 +112,16 @@ class LapsArchive:
 def fill_first_laps(rows: pd.DataFrame) -> pd.DataFrame:
     """Fill stint and tyres of a lap 1 without a stint (2018) from lap 2, if there is no stop between them."""
     car = ["weekend", "driver"]
-    lap_2 = rows.groupby(car)[["lap", "stint", "compound", "tyre_age_laps", "fresh_tyre"]].shift(-1)
-    gap = (rows["stint"].isna() & (rows["lap"] == 1) & (lap_2["lap"] == 2) & lap_2["stint"].eq(1).fillna(False)
+    next_lap = rows.groupby(car)[["lap", "stint", "compound", "tyre_age_laps", "fresh_tyre"]].shift(-1)
+    gap = (rows["stint"].isna() & (rows["lap"] == 1) & (next_lap["lap"] == 2) & next_lap["stint"].eq(1).fillna(False)
            & ~rows["is_pit_in"] & rows["compound"].eq("UNKNOWN"))
     if gap.any():
         log.info("%d first laps without a stint take stint and compound of the second lap (%s)", gap.sum(),
                  ", ".join(sorted(rows.loc[gap, "weekend"].unique())))
     rows = rows.copy()
     for name in ("stint", "compound", "fresh_tyre"):
-        rows[name] = rows[name].mask(gap, lap_2[name])
-    rows["tyre_age_laps"] = rows["tyre_age_laps"].mask(gap, lap_2["tyre_age_laps"] - 1)
+        rows[name] = rows[name].mask(gap, next_lap[name])
+    rows["tyre_age_laps"] = rows["tyre_age_laps"].mask(gap, next_lap["tyre_age_laps"] - 1)
     return rows
 
 

@@ -136,8 +136,7 @@ def test_a_missing_folder_missing_files_and_a_broken_file_are_reported(tmp_path,
         LapsArchive(tmp_path / "nowhere")
     with pytest.raises(SourceError, match="holds no laps_YYYY"):
         LapsArchive(tmp_path)
-    whole = (folder / "laps_2024.parquet").read_bytes()
-    (tmp_path / "laps_2024.parquet").write_bytes(whole[:50_000])
+    (tmp_path / "laps_2024.parquet").write_bytes((folder / "laps_2024.parquet").read_bytes()[:50_000])
     with pytest.raises(SourceError, match="can't be read as parquet"):
         LapsArchive(tmp_path).laps([weekend("2024-bahrain")])
 

@@ -90,7 +90,8 @@ def _attempt_in_background(url: str, archive: Path, record: Path, timeout_s: flo
     if problems:
         raise problems[0]
     if thread.is_alive():
-        raise SourceUnavailable(f"the download of f1db from {url} takes longer; try again in a few minutes")
+        raise SourceUnavailable(f"the download of f1db from {url} takes longer than {timeout_s:g} s; try again in a "
+                                "few minutes")
 
 
 def _download(url: str, target: Path) -> None:

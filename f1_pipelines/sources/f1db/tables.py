@@ -100,7 +100,7 @@ def grid(release: F1dbRelease, races: pd.DataFrame, session: str) -> pd.DataFram
 def results(release: F1dbRelease, races: pd.DataFrame, session: str) -> pd.DataFrame:
     """Rows of `race.results` or `race.sprint_results`; `session` is `race` or `sprint`.
 
-    Two more columns are `session` and `unknown_status`: why the status of a car is unknown, or missing.
+    Two more columns are `session` and `unknown_status`: the reason if the status of a car is unknown, else missing.
     """
     file = {"race": "races-race-results", "sprint": "races-sprint-race-results"}[session]
     frame = _read(release, races, file, {

@@ -130,7 +130,7 @@ def _setup(starts: list[Start], cars: list[np.ndarray], entries: list[tuple[Entr
 
 
 def _start_tyres(stint_plans: list[plans.StintPlans], rain: np.ndarray, feel: np.ndarray) -> np.ndarray:
-    """Compounds at the start (E, N): the plan's on a dry grid, else those for the water on it."""
+    """Compounds at the start (E, N): the plan's on a dry grid, else intermediates or wets."""
     water = rain[:, :1] + FEEL * feel
     tyres = np.where(water > SLICK_INTER_CROSSOVER, INTER, np.stack([plan.start for plan in stint_plans]))
     return np.where(water > INTER_WET_CROSSOVER, WET, tyres)

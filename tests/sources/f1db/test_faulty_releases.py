@@ -1,4 +1,4 @@
-"""Damaged copies of the f1db release: each fault is named, and refuses only what it concerns."""
+"""Damaged copies of the f1db release: each fault is named, and refuses only the sessions concerned."""
 import csv
 import io
 import re
