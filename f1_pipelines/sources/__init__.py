@@ -1,1 +1,1 @@
-"""Where race weekends come from. Every source yields the same validated tables."""
+"""Sources of race data. Each returns the same validated tables."""

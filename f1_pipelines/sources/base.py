@@ -1,7 +1,7 @@
-"""What every source of race data promises, whoever is behind it.
+"""The interface of every source of race data.
 
-A source fetches; it never writes. What it hands over has passed the declared tables and the rules of a classification,
-so that a faulty session is refused here, with its reason, and what the warehouse already holds stays as it is.
+A source fetches and never writes. Its rows have passed the declared tables and the rules of a classification: a faulty
+session is refused here, with its reason, and the warehouse keeps what it holds.
 """
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class SourceError(RuntimeError):
-    """A source can't answer at all. One sentence: what came, what was wanted, what to do."""
+    """A source can't answer at all. The message is one sentence: what came, what was wanted, what to do."""
 
 
 class SourceUnavailable(SourceError):
@@ -27,10 +27,10 @@ class SourceUnavailable(SourceError):
 
 @dataclass(frozen=True)
 class Refusal:
-    """A session that is not handed over, and why.
+    """A session that is not returned, and why.
 
-    `retry`: it may be complete later. `expected`: nothing was to be had (cancelled, not held, or data of a kind that
-    this source never has), so that lacking it is no fault.
+    `retry`: it may be complete later. `expected`: there are no data (cancelled, not held, or a kind of data that this
+    source never has), so that their absence is no fault.
     """
 
     weekend: str
@@ -45,7 +45,7 @@ class Refusal:
 
 @dataclass
 class Fetched:
-    """Rows by qualified table name (`race.results`), only of complete sessions, and the sessions refused."""
+    """Rows of complete sessions by qualified table name (`race.results`), and the refused sessions."""
 
     tables: dict[str, pd.DataFrame] = field(default_factory=dict)
     refused: list[Refusal] = field(default_factory=list)
@@ -54,18 +54,18 @@ class Fetched:
 class RaceDataSource(Protocol):
     """Timing and results of weekends.
 
-    Every method takes any number of weekends and returns rows for those that it has complete. A source that has no
-    such data at all (f1db has no lap times) leaves the table out.
+    Every method takes any number of weekends and returns the rows of complete sessions. A source without such data
+    (f1db has no lap times) omits the table.
     """
 
     name: str
 
     def calendar(self, seasons: Sequence[int]) -> pd.DataFrame:
-        """The schedule as the source has it: rows of `race.calendar`. May lack weekends; that removes none."""
+        """The schedule of the source, as rows of `race.calendar`. A weekend that it lacks is not removed."""
         ...
 
     def practice(self, weekends: Sequence[Weekend]) -> Fetched:
-        """`race.practice`, and where there is timing `race.session_laps`, `race.weather`, `race.race_control`."""
+        """`race.practice`; with timing, also `race.session_laps`, `race.weather` and `race.race_control`."""
         ...
 
     def qualifying(self, weekends: Sequence[Weekend]) -> Fetched:
@@ -81,8 +81,8 @@ class RaceDataSource(Protocol):
         ...
 
     def news(self, weekend: Weekend, phase: Phase) -> SourceUpdate:
-        """Which version of a phase's data there is: of qualifying before the race, of the official result after it.
+        """The version of a phase's data: of qualifying before the race, of the official result after it.
 
-        For a sensor that looks often: one request at most, and never a session's timing.
+        For a sensor that polls often: at most one request, and never a session's timing.
         """
         ...

@@ -1,7 +1,7 @@
-"""The rules that a classification keeps, whichever source it came from.
+"""The rules of a classification, for every source.
 
-A faulty sheet (a place twice, a place missing, an unknown word) is refused whole: repairing it by guesswork would teach
-the ranker an order that never was.
+A faulty sheet (a place twice, a place missing, an unknown status) is refused as a whole: a guessed repair would teach
+the ranker an order that never happened.
 """
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from f1_pipelines.tables.race import NON_STARTERS
 from f1_pipelines.tables.schema import InvalidRows
 
 _LAPPED = re.compile(r"^\+\d+ laps?$", re.IGNORECASE)
-# Ergast's and Jolpica's reasons for a retirement that are no reason but a class of their own.
+# Texts of Ergast and Jolpica that are a status of their own. Any other text is the reason for a retirement.
 _WORDS = {
     "finished": "finished", "lapped": "lapped", "retired": "retired", "disqualified": "disqualified",
     "excluded": "disqualified", "did not start": "not_started", "dns": "not_started", "withdrew": "withdrawn",
     "withdrawn": "withdrawn", "did not qualify": "not_started", "did not prequalify": "not_started",
     "not classified": "not_classified", "107% rule": "not_started",
 }
-# FastF1's ClassifiedPosition and f1db's positionText when they are no number.
+# FastF1's ClassifiedPosition and f1db's positionText where it is not a number.
 _CODES = {
     "R": "retired", "DNF": "retired", "D": "disqualified", "DSQ": "disqualified", "E": "disqualified",
     "EX": "disqualified", "W": "withdrawn", "DNS": "not_started", "F": "not_started", "DNQ": "not_started",
@@ -30,7 +30,7 @@ _CODES = {
 
 
 def classify_status(code: str | None, text: str | None, gap_laps: float | None = None) -> str:
-    """One status for a car, from the sheet's position code first and its free text second.
+    """Find the status of a car, by the position code of the sheet first and its free text second.
 
     Args:
         code: The position as printed: a number for classified cars, else R, D, W, N, DNF, DSQ, DNS, NC, ...
@@ -38,11 +38,11 @@ def classify_status(code: str | None, text: str | None, gap_laps: float | None =
         gap_laps: Laps behind the winner, if known.
 
     Returns:
-        One of `tables.race.STATUSES`. A classified car that stopped short of the flag (it had done 90 %) is `retired`:
-        whether it is classified is a column of its own.
+        One of `tables.race.STATUSES`. A car that stopped before the flag but is classified (it completed 90 %) is
+        `retired`; `classified` is a separate column.
 
     Raises:
-        InvalidRows: Neither code nor text says anything known.
+        InvalidRows: Neither code nor text is known.
     """
     code = (code or "").strip().upper()
     words = (text or "").strip().lower()
@@ -50,37 +50,37 @@ def classify_status(code: str | None, text: str | None, gap_laps: float | None =
         if words in ("finished", "", "lapped") or _LAPPED.match(words):
             lapped = words == "lapped" or bool(_LAPPED.match(words)) or bool(gap_laps and gap_laps > 0)
             return "lapped" if lapped else "finished"
-        # Whoever is classified took the start, even where the word is "Withdrew" (2020-turkey, 2023-hungary).
+        # A classified car took the start, even if its text is "Withdrew" (2020-turkey, 2023-hungary).
         return "retired"
     if code in _CODES:
-        # A withdrawal is in the words, the code is only DNS.
+        # The code of a withdrawal is only DNS; the text tells.
         return "withdrawn" if _CODES[code] == "not_started" and words in ("withdrew", "withdrawn") else _CODES[code]
     if not code and words in _WORDS:
         return _WORDS[words]
     raise InvalidRows(
         f"status code {code or None!r} with text {text!r} is unknown (known codes: {', '.join(sorted(_CODES))}); "
-        "add it to sources/classification.py after looking at the official sheet"
+        "add it to sources/classification.py after checking the official sheet"
     )
 
 
 def started(status: pd.Series) -> pd.Series:
-    """Whether a car took the start: everything but `not_started` and `withdrawn`."""
+    """Whether a car took the start: any status but `not_started` and `withdrawn`."""
     return ~status.isin(NON_STARTERS)
 
 
-def check_places(places: pd.Series, what: str) -> None:
-    """Places are 1..k, each once, with missing values allowed; `InvalidRows` tells what is twice or lacking."""
-    given = sorted(int(place) for place in places.dropna())
-    wanted = list(range(1, len(given) + 1))
-    if given != wanted:
-        twice = sorted({place for place in given if given.count(place) > 1})
-        lacking = sorted(set(wanted) - set(given))
-        raise InvalidRows(f"{what} is no permutation of 1..{len(given)}: twice {twice or 'none'}, "
-                          f"missing {lacking or 'none'}")
+def check_places(places: pd.Series, name: str) -> None:
+    """Raise `InvalidRows` unless the places are 1..k, each once. Missing values are allowed."""
+    numbers = sorted(int(place) for place in places.dropna())
+    expected = list(range(1, len(numbers) + 1))
+    if numbers != expected:
+        repeated = sorted({place for place in numbers if numbers.count(place) > 1})
+        missing = sorted(set(expected) - set(numbers))
+        raise InvalidRows(f"{name} is not a permutation of 1..{len(numbers)}: repeated {repeated or 'none'}, "
+                          f"missing {missing or 'none'}")
 
 
 def check_classification(rows: pd.DataFrame) -> None:
-    """The rows of one weekend's `race.results` (or sprint) are a possible classification, or `InvalidRows`."""
+    """Raise `InvalidRows` unless the rows of one race or sprint are a possible classification."""
     if rows.empty:
         raise InvalidRows("the classification is empty")
     check_drivers_once(rows)
@@ -99,7 +99,7 @@ def check_classification(rows: pd.DataFrame) -> None:
 
 
 def check_qualifying(rows: pd.DataFrame) -> None:
-    """The rows of one qualifying session have each driver once and places 1..k, or `InvalidRows`."""
+    """Raise `InvalidRows` unless the rows of one qualifying session have each driver once and places 1..k."""
     if rows.empty:
         raise InvalidRows("the classification is empty")
     check_drivers_once(rows)
@@ -107,13 +107,13 @@ def check_qualifying(rows: pd.DataFrame) -> None:
 
 
 def check_drivers_once(rows: pd.DataFrame) -> None:
-    twice = rows.loc[rows["driver"].duplicated(), "driver"]
-    if len(twice):
-        raise InvalidRows(f"entered twice: {', '.join(sorted(set(twice)))}")
+    repeated = rows.loc[rows["driver"].duplicated(), "driver"]
+    if len(repeated):
+        raise InvalidRows(f"entered twice: {', '.join(sorted(set(repeated)))}")
 
 
 def classification_hash(rows: pd.DataFrame) -> str:
-    """SHA-256 over what a classification says, whoever delivered it and in whatever order its rows came."""
+    """SHA-256 over the content of a classification, independent of its source and the order of its rows."""
     columns = ["driver", "constructor", "grid_position", "grid_status", "official_order", "finish_position",
                "classified", "status", "points", "laps", "result_status"]
     ordered = rows.sort_values("driver")[columns].astype("string").fillna("")
@@ -122,7 +122,7 @@ def classification_hash(rows: pd.DataFrame) -> str:
 
 
 def place_pit_lane_starters(grid_position: pd.Series, grid_status: pd.Series) -> pd.Series:
-    """Slots with the pit-lane starters behind the last car of the grid, in the order of the rows.
+    """Put pit-lane starters in the slots behind the last car of the grid, in the order of the rows.
 
     Some sources give a pit-lane start as 0, -1 or nothing; none of these may sort ahead of pole.
     """

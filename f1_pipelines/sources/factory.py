@@ -1,4 +1,4 @@
-"""The source that the settings name, ready to be asked."""
+"""Open the source that the settings name."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -13,19 +13,19 @@ NAMES = ("sample", "f1db", "fastf1")
 def open_source(name: str, now: Callable[[], datetime], *, f1db_path: Path | None = None, f1db_url: str = "",
                 f1db_folder: Path, laps_archive: Path | None = None, fastf1_cache: Path,
                 calendar_path: Path | None = None, timeout_s: float | None = None) -> RaceDataSource:
-    """The named source. Imports what it needs only here: definitions load without FastF1.
+    """Open a source by name. Its modules are imported only here, so that definitions load without FastF1.
 
     Args:
         name: One of `NAMES`.
-        now: Gives the present instant, timezone-aware.
+        now: Returns the current time, timezone-aware.
         f1db_path: Folder or zip of a release; None downloads the newest one from `f1db_url` into `f1db_folder`.
         f1db_url: Address of the newest release's CSV zip.
-        f1db_folder: Where a downloaded release is kept.
-        laps_archive: Folder of real laps to go with f1db, which has none.
+        f1db_folder: Folder of a downloaded release.
+        laps_archive: Folder of real laps for f1db, which has none.
         fastf1_cache: FastF1's cache folder.
-        calendar_path: The refreshed calendar, if any; the sample goes by the embedded one whatever it says.
-        timeout_s: Time in which a server must have answered, all requests together [s]; for a sensor. A download of
-            f1db goes on behind it.
+        calendar_path: The refreshed calendar, if any; the sample always uses the embedded one.
+        timeout_s: Time limit of all requests together [s], for a sensor. A download of f1db continues in the
+            background.
     """
     if name == "sample":
         from f1_pipelines.sources.sample import SampleSource

@@ -1,14 +1,14 @@
-"""One budget of requests for all processes that ask the same servers.
+"""One request budget for all processes that call the same servers.
 
-FastF1 counts its calls inside a process, so six parallel partitions would spend six budgets. Here every call is booked
-in a ledger on disk first: a reservation is one SQLite transaction, and the wait until its instant happens outside it.
+FastF1 counts its calls per process, so six parallel partitions would spend six budgets. Here every call is first booked
+in a ledger on disk: a booking is one SQLite transaction, and the wait for its time happens outside it.
 """
 from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,7 +18,7 @@ from f1_pipelines.sources.base import SourceUnavailable
 
 @dataclass(frozen=True)
 class Limit:
-    """At most `calls` within any `per_s` seconds to hosts that end in `host` ("" is every host)."""
+    """At most `calls` within any `per_s` seconds to `host` and its subdomains ("" covers every host)."""
 
     host: str
     calls: int
@@ -28,21 +28,21 @@ class Limit:
         return host == self.host or host.endswith("." + self.host) or not self.host
 
 
-# What FastF1 itself keeps per process; jolpica-f1 announces lower ones (see the rate limits in its documentation).
+# FastF1's own limits per process; jolpica-f1 documents lower ones.
 DEFAULT_LIMITS = (Limit("", 500), Limit("jolpi.ca", 200))
 
 
 @dataclass(frozen=True)
 class RateBudget:
-    """The ledger at `path`, shared by every process that names the same file.
+    """A request budget, shared by all processes that use the same `path`.
 
     Args:
-        path: The ledger file; made with its folder when first needed.
-        limits: Which calls are allowed.
-        min_interval_s: Least time between two calls to one host [s].
-        max_wait_s: A call that would have to wait longer is refused [s].
-        clock: Gives the present instant as a POSIX timestamp.
-        sleep: Waits that many seconds.
+        path: The ledger file; created with its folder on first use.
+        limits: All must hold.
+        min_interval_s: Minimum time between two calls to one host [s].
+        max_wait_s: A call that would wait longer is refused [s].
+        clock: Returns the current time as a POSIX timestamp.
+        sleep: Waits for the given number of seconds.
     """
 
     path: Path
@@ -53,10 +53,10 @@ class RateBudget:
     sleep: Callable[[float], None] = time.sleep
 
     def acquire(self, host: str) -> None:
-        """Book one call to `host` and wait for its instant.
+        """Book one call to `host` and wait for its time.
 
         Raises:
-            SourceUnavailable: It would have to wait longer than `max_wait_s`; nothing is booked.
+            SourceUnavailable: The wait would be longer than `max_wait_s`; nothing is booked.
         """
         with self._transaction() as ledger:
             now = self.clock()
@@ -64,20 +64,20 @@ class RateBudget:
             if free_at - now > self.max_wait_s:
                 raise SourceUnavailable(
                     f"the request budget of {host} is spent (all processes share it): the next call is free at "
-                    f"{datetime.fromtimestamp(free_at, UTC):%Y-%m-%d %H:%M:%S} UTC; run again then, what was fetched "
-                    "is in the cache")
+                    f"{datetime.fromtimestamp(free_at, UTC):%Y-%m-%d %H:%M:%S} UTC; run again then, fetched data are "
+                    "in the cache")
             ledger.execute("insert into calls values (?, ?)", (host, free_at))
         if free_at > now:
             self.sleep(free_at - now)
 
     def close_for(self, host: str, seconds: float) -> None:
-        """Let nobody ask `host` for that long: it answered 429."""
+        """Block calls to `host` for a time, after it answered 429."""
         with self._transaction() as ledger:
             ledger.execute("insert into closed values (?, ?) on conflict (host) do update set until = max(until, "
                            "excluded.until)", (host, self.clock() + seconds))
 
     def _free_at(self, ledger: sqlite3.Connection, host: str, now: float) -> float:
-        """The first instant at which no limit is broken by one more call to `host`."""
+        """The earliest time at which another call to `host` breaks no limit."""
         ledger.execute("delete from calls where at < ?", (now - max(limit.per_s for limit in self.limits),))
         booked = ledger.execute("select host, at from calls order by at").fetchall()
         closed = ledger.execute("select until from closed where host = ?", (host,)).fetchone()
@@ -89,23 +89,13 @@ class RateBudget:
                 free_at = max(free_at, counted[-limit.calls] + limit.per_s)
         return free_at
 
-    def _transaction(self) -> _Transaction:
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        """Open an exclusive transaction on the ledger. An error in it closes the connection, which rolls it back."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        return _Transaction(self.path)
-
-
-class _Transaction:
-    """An exclusive transaction on the ledger; whoever dies inside leaves it as it was."""
-
-    def __init__(self, path: Path):
-        self._db = sqlite3.connect(path, timeout=30, isolation_level=None)
-
-    def __enter__(self) -> sqlite3.Connection:
-        self._db.execute("begin immediate")
-        self._db.execute("create table if not exists calls (host text, at real)")
-        self._db.execute("create table if not exists closed (host text primary key, until real)")
-        return self._db
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        with closing(self._db):
-            self._db.execute("commit" if kind is None else "rollback")
+        with closing(sqlite3.connect(self.path, timeout=30, isolation_level=None)) as ledger:
+            ledger.execute("begin immediate")
+            ledger.execute("create table if not exists calls (host text, at real)")
+            ledger.execute("create table if not exists closed (host text primary key, until real)")
+            yield ledger
+            ledger.execute("commit")

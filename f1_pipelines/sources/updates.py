@@ -1,4 +1,4 @@
-"""Is there news of a weekend? What the sensor asks a source, in place of the data themselves."""
+"""Versions of a weekend's data: the sensor reads these instead of the data."""
 from __future__ import annotations
 
 import hashlib
@@ -17,23 +17,18 @@ _PROVENANCE = ["source_version", "fetched_at"]
 
 @dataclass(frozen=True)
 class SourceUpdate:
-    """What a source has of a phase of a weekend now.
+    """The data that a source now has of one phase of a weekend.
 
-    `version` changes with what the data say; None: there is nothing to go by yet, and `lacks` says what is missing. Of
-    a race it is the `content_hash` of the official classification.
+    `version` changes with the content of the data; of a race it is the `content_hash` of the official classification.
+    None: there are no data yet, and `lacks` says what is missing.
     """
 
     version: str | None
     lacks: str = ""
 
 
-def in_what_was_fetched(fetched: Fetched, phase: Phase) -> SourceUpdate:
-    """The news in the answer of a source that has everything at hand.
-
-    Args:
-        fetched: Qualifying (`pre_race`) or results (`post_race`) of one weekend.
-        phase: Which of the two.
-    """
+def update_in(fetched: Fetched, phase: Phase) -> SourceUpdate:
+    """Get the update from fetched qualifying (`pre_race`) or results (`post_race`) of one weekend."""
     if phase == "post_race":
         rows = fetched.tables.get(RESULTS.qualified, RESULTS.empty())
         rows = rows[rows["result_status"] != "provisional"]
@@ -49,7 +44,7 @@ def in_what_was_fetched(fetched: Fetched, phase: Phase) -> SourceUpdate:
 
 
 def digest(*frames: pd.DataFrame) -> str:
-    """SHA-256 over what the frames say, whenever it was fetched."""
+    """SHA-256 over the content of the frames, without source version and time of fetching."""
     sha256 = hashlib.sha256()
     for frame in frames:
         sha256.update(frame.drop(columns=_PROVENANCE, errors="ignore").to_csv(index=False).encode())

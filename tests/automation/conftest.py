@@ -33,7 +33,7 @@ from f1_pipelines.sources.calendar import calendar_rows
 from f1_pipelines.sources.classification import classification_hash
 from f1_pipelines.sources.sample import SampleSource
 from f1_pipelines.sources.sample import source as sample_module
-from f1_pipelines.sources.updates import SourceUpdate, in_what_was_fetched
+from f1_pipelines.sources.updates import SourceUpdate, update_in
 from f1_pipelines.tables.race import CALENDAR
 
 SHEET_AFTER = timedelta(hours=3)  # from the start of a race to its official sheet
@@ -102,7 +102,7 @@ class SeasonSource:
     def news(self, weekend, phase) -> SourceUpdate:
         self._asked(f"{weekend.key} {phase}")
         what = "results" if phase == "post_race" else "qualifying"
-        return in_what_was_fetched(self._fetch(what, [weekend]), phase)
+        return update_in(self._fetch(what, [weekend]), phase)
 
     def _asked(self, question: str) -> None:
         self.world.questions.append(question)
@@ -175,7 +175,7 @@ class SetClock(Clock):
 
 def run_to_the_end(patch: pytest.MonkeyPatch) -> None:
     """The sample's world runs on to the end of 2026."""
-    patch.setattr(sample_module, "STANDS_STILL", datetime(2027, 1, 1, tzinfo=UTC))
+    patch.setattr(sample_module, "SAMPLE_END", datetime(2027, 1, 1, tzinfo=UTC))
 
 
 @pytest.fixture(scope="session")

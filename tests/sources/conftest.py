@@ -1,4 +1,4 @@
-"""A release as a zip, and a copy of it that may be spoilt."""
+"""An f1db release as a zip, and a copy of it to damage."""
 import shutil
 import zipfile
 from collections.abc import Callable
@@ -13,8 +13,8 @@ FILES = ("races", "grands-prix", "races-race-results", "races-fastest-laps", "ra
 
 
 @pytest.fixture(scope="session")
-def zipped() -> Callable[[Path, Path], Path]:
-    """Packs a release's folder as its download comes."""
+def zip_release() -> Callable[[Path, Path], Path]:
+    """Pack the folder of a release like the download."""
     def pack(folder: Path, target: Path) -> Path:
         with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
             for name in FILES:

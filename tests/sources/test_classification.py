@@ -1,4 +1,4 @@
-"""The vocabulary of results, and the rules that a classification keeps."""
+"""The status of cars, and the rules of a classification."""
 import pandas as pd
 import pytest
 
@@ -23,12 +23,12 @@ from f1_pipelines.tables.schema import InvalidRows
     ("N", "Not classified", None, "not_classified"), ("NC", None, None, "not_classified"),
     (None, "Did not start", None, "not_started"),
 ])
-def test_one_word_for_each_way_a_race_can_end(code, text, gap_laps, status):
+def test_each_end_of_a_race_has_one_status(code, text, gap_laps, status):
     assert classify_status(code, text, gap_laps) == status
 
 
 @pytest.mark.parametrize(("code", "text"), [("Q", "Whatever"), (None, None), ("", "Abducted")])
-def test_an_unknown_word_is_refused_not_guessed(code, text):
+def test_an_unknown_status_is_refused(code, text):
     with pytest.raises(InvalidRows, match="unknown"):
         classify_status(code, text)
 
@@ -45,24 +45,24 @@ def test_any_number_of_cars_can_be_classified(n):
     assert check_classification(sheet(n)) is None  # an impossible one raises InvalidRows
 
 
-@pytest.mark.parametrize(("changes", "told"), [
+@pytest.mark.parametrize(("changes", "message"), [
     ({"driver": ["a", "a", "b"]}, "entered twice: a"),
-    ({"official_order": [1, 2, 2]}, r"twice \[2\], missing \[3\]"),
+    ({"official_order": [1, 2, 2]}, r"repeated \[2\], missing \[3\]"),
     ({"finish_position": [1, 3, None]}, r"missing \[2\]"),
     ({"finish_position": [1, 2, None]}, "classified without a place"),
     ({"classified": False, "finish_position": None}, "no car is classified"),
     ({"grid_position": [1, 1, 1]}, "a slot twice"),
     ({"grid_position": [1, None, 2]}, "a starter without one"),
 ])
-def test_an_impossible_classification_is_refused(changes, told):
-    with pytest.raises(InvalidRows, match=told):
+def test_an_impossible_classification_is_refused(changes, message):
+    with pytest.raises(InvalidRows, match=message):
         check_classification(sheet(3, **changes))
 
 
 def test_a_qualifying_with_a_place_twice_is_refused():
     """2026 round 4, sprint qualifying: P17 twice, P19 missing."""
     places = [*range(1, 18), 17, 18, 20, 21, 22]
-    with pytest.raises(InvalidRows, match=r"twice \[17\], missing \[19\]"):
+    with pytest.raises(InvalidRows, match=r"repeated \[17\], missing \[19\]"):
         check_qualifying(pd.DataFrame({"driver": [str(i) for i in range(22)], "position": places}))
 
 
@@ -77,7 +77,7 @@ def test_an_unknown_grid_stays_unknown():
     assert slots.isna().all()
 
 
-def test_the_hash_knows_content_not_row_order():
+def test_the_hash_depends_on_content_and_not_on_row_order():
     rows = sheet(20)
     assert classification_hash(rows) == classification_hash(rows.sample(frac=1, random_state=1))
     assert classification_hash(rows) != classification_hash(rows.assign(points=[0.5, *[0.0] * 19]))

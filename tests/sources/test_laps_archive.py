@@ -1,4 +1,4 @@
-"""The laps archive: rows as promised, faults masked or repaired, one clear sentence where there is nothing to read."""
+"""The laps archive: valid rows, faults masked or repaired, and one clear sentence if it can't be read."""
 import logging
 import shutil
 
@@ -36,19 +36,19 @@ def toy(tmp_path, **changes):
     return tmp_path
 
 
-def test_every_lap_of_the_files_arrives_once(archive, folder):
+def test_every_lap_of_the_files_is_returned_once(archive, folder):
     weekends = [w for season in (2021, 2024) for w in season_weekends(season)]
     fetched = archive.laps(weekends)
     for table, name in (("race.laps", "laps"), ("race.session_laps", "sprint_laps")):
         rows = fetched.tables[table]
-        held = sum(pq.read_metadata(folder / f"{name}_{season}.parquet").num_rows for season in (2021, 2024))
-        assert len(rows) == held
+        assert len(rows) == sum(pq.read_metadata(folder / f"{name}_{season}.parquet").num_rows
+                                for season in (2021, 2024))
         assert not rows.duplicated(["weekend", "driver", "lap"]).any()
         assert set(rows["source"]) == {"archive"}
     assert set(fetched.tables["race.session_laps"]["session"]) == {"sprint"}
 
 
-def test_weekends_are_found_by_round_and_driver_by_f1db_id(archive):
+def test_weekends_are_found_by_round_and_drivers_by_f1db_id(archive):
     rows = archive.laps([weekend("2022-monaco")]).tables["race.laps"]
     assert set(rows["weekend"]) == {"2022-monaco"}
     assert rows.loc[rows["position"].eq(1) & rows["lap"].eq(64), "driver"].tolist() == ["sergio-perez"]
@@ -61,13 +61,13 @@ def test_a_weekend_without_laps_is_refused_as_expected(archive):
     assert set(fetched.tables["race.laps"]["weekend"]) == {"2025-bahrain"}
 
 
-def test_the_archive_knows_its_weekends(archive):
+def test_the_archive_lists_its_weekends(archive):
     keys = [w.key for w in archive.weekends()]
     assert len(keys) == len(set(keys)) == 166
     assert "2026-monaco" in keys and "2025-monaco" not in keys
 
 
-def test_ages_that_the_source_lacks_are_missing_not_derived(archive):
+def test_tyre_ages_that_the_files_lack_stay_missing(archive):
     rows = archive.laps([weekend("2024-bahrain")]).tables["race.laps"]
     assert rows["tyre_age_laps"].isna().all() and rows["is_accurate"].isna().all()
     assert rows["stint"].notna().all()
@@ -84,12 +84,12 @@ def test_first_laps_without_a_stint_take_it_from_the_second(season_2018):
     first = season_2018[(season_2018["lap"] == 1) & (season_2018["weekend"] == "2018-spain")]
     second = season_2018[(season_2018["lap"] == 2) & (season_2018["weekend"] == "2018-spain")].set_index("driver")
     known = first[first["stint"].notna()].set_index("driver")
-    assert len(known) == 14  # the others were hit in lap 1 and came in
+    assert len(known) == 14  # the others had a collision in lap 1 and pitted
     assert (known["compound"] == second["compound"].reindex(known.index)).all()
     assert (known["tyre_age_laps"] + 1 == second["tyre_age_laps"].reindex(known.index)).all()
 
 
-def test_laps_beyond_the_classified_distance_are_kept_and_marked(season_2018):
+def test_laps_beyond_the_classified_distance_are_marked(season_2018):
     canada = season_2018[season_2018["weekend"] == "2018-canada"]
     beyond = canada[canada["lap"] > 68]
     assert len(beyond) and not beyond["is_accurate"].any()
@@ -118,11 +118,11 @@ def test_a_stop_at_the_end_of_lap_1_leaves_its_tyres_unknown():
     assert fill_first_laps(rows)["compound"].tolist() == ["UNKNOWN", "SOFT"]
 
 
-@pytest.mark.parametrize(("changes", "said"), [
+@pytest.mark.parametrize(("changes", "message"), [
     ({"lap_time_s": ...}, "lacks the columns"), ({"round": 99}, "round 99"), ({"season": 2023}, "season 2023"),
 ])
-def test_a_file_that_is_not_as_promised_is_one_sentence(tmp_path, changes, said):
-    with pytest.raises(SourceError, match=said):
+def test_an_invalid_file_is_reported_in_one_sentence(tmp_path, changes, message):
+    with pytest.raises(SourceError, match=message):
         LapsArchive(toy(tmp_path, **changes)).laps([weekend("2024-bahrain")])
 
 
@@ -131,17 +131,16 @@ def test_a_toy_archive_reads(tmp_path):
     assert rows["driver"].tolist() == ["max-verstappen"]
 
 
-def test_no_folder_no_files_and_broken_files(tmp_path, folder):
+def test_a_missing_folder_missing_files_and_a_broken_file_are_reported(tmp_path, folder):
     with pytest.raises(SourceError, match="no laps archive at"):
         LapsArchive(tmp_path / "nowhere")
     with pytest.raises(SourceError, match="holds no laps_YYYY"):
         LapsArchive(tmp_path)
-    whole = (folder / "laps_2024.parquet").read_bytes()
-    (tmp_path / "laps_2024.parquet").write_bytes(whole[:50_000])
+    (tmp_path / "laps_2024.parquet").write_bytes((folder / "laps_2024.parquet").read_bytes()[:50_000])
     with pytest.raises(SourceError, match="can't be read as parquet"):
         LapsArchive(tmp_path).laps([weekend("2024-bahrain")])
 
 
-def test_the_version_tells_two_archives_apart(tmp_path, folder, archive):
+def test_two_archives_have_different_versions(tmp_path, folder, archive):
     shutil.copy(folder / "laps_2025.parquet", tmp_path)
     assert LapsArchive(tmp_path).version != archive.version

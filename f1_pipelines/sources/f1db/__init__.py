@@ -1,1 +1,1 @@
-"""The source `f1db`: whole seasons from an F1DB release."""
+"""The source `f1db`: complete seasons from an F1DB release."""

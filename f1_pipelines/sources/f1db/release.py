@@ -1,4 +1,4 @@
-"""A genuine f1db CSV release on disk: a folder or a zip, read column by column with types."""
+"""An f1db CSV release on disk, as a folder or a zip. Columns are read with their types."""
 from __future__ import annotations
 
 import hashlib
@@ -38,27 +38,27 @@ class F1dbRelease:
                               "release")
 
     def read(self, name: str, columns: Mapping[str, str], from_year: int = 2018) -> pd.DataFrame:
-        """The named columns of `f1db-{name}.csv`, seasons from `from_year` on.
+        """Read columns of `f1db-{name}.csv`, seasons from `from_year` on.
 
         Args:
             name: For example `races-race-results`.
             columns: Column name -> pandas dtype ("string", or a nullable number such as "Int32", "Float64").
-            from_year: Rows with an earlier `year` are dropped, if there is such a column.
+            from_year: Rows with an earlier `year` are dropped, if the file has such a column.
 
         Raises:
-            SourceError: The file or a column is missing, or a value is not of the type.
+            SourceError: The file or a column is missing, or a value has another type.
         """
         file_name = f"f1db-{name}.csv"
         try:
             with self._open(file_name) as handle:
-                # An empty field is f1db's only null: "NA" must stay what it says.
+                # An empty field is f1db's only null: "NA" is text.
                 texts = pd.read_csv(handle, dtype="string", keep_default_na=False, na_values=[""], encoding="utf-8")
         except (ValueError, zipfile.BadZipFile, EOFError) as problem:
             raise SourceError(f"{self.path}: {file_name} can't be read as CSV ({problem}); fetch the release again"
                               ) from problem
-        absent = [column for column in columns if column not in texts.columns]
-        if absent:
-            raise SourceError(f"{file_name} lacks the columns {absent}; wanted an f1db release of schema v6, found "
+        missing = [column for column in columns if column not in texts.columns]
+        if missing:
+            raise SourceError(f"{file_name} lacks the columns {missing}; wanted an f1db release of schema v6, found "
                               f"{list(texts.columns)[:6]}...")
         if "year" in texts.columns:
             texts = texts[pd.to_numeric(texts["year"], errors="coerce") >= from_year]
@@ -66,7 +66,7 @@ class F1dbRelease:
 
     @cached_property
     def version(self) -> str:
-        """Digest of the races and results files: f1db's CSV carry no version of their own."""
+        """Digest of the races and results files, because f1db's CSV files have no version."""
         digest = hashlib.sha256()
         for name in (_MARKER, "f1db-races-race-results.csv"):
             with self._open(name) as handle:
@@ -80,7 +80,7 @@ class F1dbRelease:
                 return texts
             numbers = pd.to_numeric(texts)
             cast = numbers.astype(dtype)
-            if (cast != numbers).any():  # pandas cuts 1.5 to 1 here, and a number that is too large to any other
+            if (cast != numbers).any():  # pandas truncates 1.5 to 1 here, and wraps a number that is too large
                 raise ValueError(f"{texts[(cast != numbers).fillna(False)].iloc[0]!r}")
             return cast
         except (TypeError, ValueError) as problem:
@@ -91,16 +91,16 @@ class F1dbRelease:
         if self.path.is_dir():
             file = self.path / file_name
             if not file.is_file():
-                raise self._lacks(file_name)
+                raise self._missing(file_name)
             return open(file, "rb")
         with zipfile.ZipFile(self.path) as archive:
             member = next((m for m in archive.namelist() if m.rsplit("/", 1)[-1] == file_name), None)
             if member is None:
-                raise self._lacks(file_name)
+                raise self._missing(file_name)
             return archive.open(member)
 
-    def _lacks(self, file_name: str) -> SourceError:
-        return SourceError(f"{self.path} lacks {file_name}; take a whole f1db CSV release (schema v6)")
+    def _missing(self, file_name: str) -> SourceError:
+        return SourceError(f"{self.path} lacks {file_name}; take a complete f1db CSV release (schema v6)")
 
     def _check_zip(self) -> None:
         try:
@@ -108,7 +108,7 @@ class F1dbRelease:
                 damaged = archive.testzip()
                 names = {member.rsplit("/", 1)[-1] for member in archive.namelist()}
         except (zipfile.BadZipFile, EOFError) as problem:
-            raise SourceError(f"{self.path} is no whole zip ({problem}); download the release again") from problem
+            raise SourceError(f"{self.path} is not a complete zip ({problem}); download the release again") from problem
         if damaged:
             raise SourceError(f"{self.path}: {damaged} is damaged; download the release again")
         if _MARKER not in names:

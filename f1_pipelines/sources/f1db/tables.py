@@ -1,7 +1,7 @@
 """f1db's files as rows of our tables, without provenance columns. f1db's ids are our ids.
 
-`asked` are the rows of the calendar file, as `races` gives them, of the weekends that are wanted: what stands in the
-files of any other weekend is not looked at.
+The parameter `races` holds the rows of the calendar file, as returned by `races()`, of the weekends to read. Rows of
+other weekends are ignored.
 """
 from __future__ import annotations
 
@@ -26,28 +26,28 @@ _START_NAMES = ("practice_1", "practice_2", "practice_3", "sprint_qualifying", "
 
 
 def races(release: F1dbRelease) -> pd.DataFrame:
-    """The calendar file as it is, with our weekend key."""
+    """Read the calendar file, and add our weekend key."""
     texts = ["date", "time", "grandPrixId", "qualifyingFormat", "sprintQualifyingFormat", "circuitId",
              "circuitLayoutId", "sprintRaceDate", *(f"{name}{part}" for name in _STARTS for part in ("Date", "Time"))]
     frame = release.read("races", {"id": "Int32", "year": "Int32", "round": "Int32", "laps": "Int32",
                                    **dict.fromkeys(texts, "string")})
     rows = frame.assign(weekend=frame["year"].astype("string") + "-" + frame["grandPrixId"])
-    twice = rows.loc[rows["id"].duplicated() | rows["weekend"].duplicated(), "weekend"]
-    if len(twice):
-        raise SourceError(f"f1db-races.csv has {', '.join(twice)} more than once; fetch the release again")
+    repeated = rows.loc[rows["id"].duplicated() | rows["weekend"].duplicated(), "weekend"]
+    if len(repeated):
+        raise SourceError(f"f1db-races.csv has {', '.join(repeated)} more than once; fetch the release again")
     return rows
 
 
 def finished_weekends(release: F1dbRelease, calendar_rows: pd.DataFrame) -> pd.Series:
     """Keys of the weekends whose race results the release holds."""
-    held = release.read("races-race-results", {"raceId": "Int32", "year": "Int32"})["raceId"].unique()
-    return calendar_rows.loc[calendar_rows["id"].isin(held), "weekend"]
+    finished = release.read("races-race-results", {"raceId": "Int32", "year": "Int32"})["raceId"].unique()
+    return calendar_rows.loc[calendar_rows["id"].isin(finished), "weekend"]
 
 
 def calendar(release: F1dbRelease, calendar_rows: pd.DataFrame, seasons: Sequence[int]) -> pd.DataFrame:
-    """Rows of `race.calendar`, and `race_date`. Starts whose time of day f1db does not give are missing.
+    """Rows of `race.calendar`, and `race_date`. A start is missing if f1db has no time of day.
 
-    Every weekend is `upcoming`: whether it is done is for the results that are stored to say.
+    Every weekend is `upcoming`: only stored results make it `done`.
     """
     frame = calendar_rows[calendar_rows["year"].isin(list(seasons))]
     names = release.read("grands-prix", {"id": "string", "fullName": "string"}).set_index("id")["fullName"]
@@ -58,8 +58,8 @@ def calendar(release: F1dbRelease, calendar_rows: pd.DataFrame, seasons: Sequenc
         "state": "upcoming", "race_start": _instant(frame["date"], frame["time"]),
         "race_date": _instant(frame["date"], pd.Series("00:00", index=frame.index)),
     })
-    for ours, theirs in zip(_START_NAMES, _STARTS, strict=True):
-        rows[f"{ours}_start"] = _instant(frame[f"{theirs}Date"], frame[f"{theirs}Time"])
+    for session, f1db_name in zip(_START_NAMES, _STARTS, strict=True):
+        rows[f"{session}_start"] = _instant(frame[f"{f1db_name}Date"], frame[f"{f1db_name}Time"])
     return rows
 
 
@@ -80,9 +80,9 @@ def qualifying(release: F1dbRelease, races: pd.DataFrame, session: str) -> pd.Da
     rows = _car_rows(frame, races, session).assign(position=frame["positionNumber"])
     for n in (1, 2, 3):
         rows[f"q{n}_s"] = frame[f"q{n}Millis"] / 1000
-    # Qualifying of one segment (2018-2026 only where it was cut short) has one time.
+    # A qualifying of one segment (in 2018-2026 only one that was cut short) has one time.
     rows["q1_s"] = rows["q1_s"].fillna(frame["timeMillis"] / 1000)
-    # A car excluded afterwards can stand twice (2023-great-britain): with its times, and again as DSQ without any.
+    # A car excluded later may be listed twice (2023-great-britain): with its times, and as DSQ without any.
     repeated = rows.duplicated(["weekend", "driver"], keep=False)
     bare = frame["positionText"].isin(("DSQ", "EX")) & rows[["q1_s", "q2_s", "q3_s"]].isna().all(axis=1)
     return rows[~(repeated & bare)]
@@ -100,7 +100,7 @@ def grid(release: F1dbRelease, races: pd.DataFrame, session: str) -> pd.DataFram
 def results(release: F1dbRelease, races: pd.DataFrame, session: str) -> pd.DataFrame:
     """Rows of `race.results` or `race.sprint_results`; `session` is `race` or `sprint`.
 
-    In two more columns `session`, and `unknown_status`: what we can't read in the status of a car, if anything.
+    Two more columns are `session` and `unknown_status`: the reason if the status of a car is unknown, else missing.
     """
     file = {"race": "races-race-results", "sprint": "races-sprint-race-results"}[session]
     frame = _read(release, races, file, {
@@ -111,6 +111,7 @@ def results(release: F1dbRelease, races: pd.DataFrame, session: str) -> pd.DataF
         started(status), "not_started")
     # Pit-lane starters get their slots by car number: the file is in the order of the result.
     slots = _slots_by_race(frame.sort_values("driverNumber"), frame["gridPositionNumber"], grid_status)
+    # Every official sheet has points: f1db leaves the field empty for zero.
     rows = _car_rows(frame, races, session).assign(
         version=1, grid_position=slots, grid_status=grid_status, official_order=frame["positionDisplayOrder"],
         finish_position=frame["positionNumber"], classified=frame["positionNumber"].notna(), status=status,
@@ -119,7 +120,6 @@ def results(release: F1dbRelease, races: pd.DataFrame, session: str) -> pd.DataF
         gap_s=(frame["gapMillis"] / 1000).mask(frame["positionNumber"].eq(1) & frame["timeMillis"].notna(), 0.0),
         gap_laps=frame["gapLaps"], fastest_lap_s=_fastest_laps(release, races, frame) if session == "race" else None,
         result_status="official", unknown_status=unknown)
-    # Points are a fact of every official sheet: f1db leaves the field empty for none.
     hashes = {weekend: classification_hash(sheet) for weekend, sheet in rows.groupby("weekend")}
     return rows.assign(content_hash=rows["weekend"].map(hashes))
 
@@ -145,12 +145,12 @@ def _car_rows(frame: pd.DataFrame, races: pd.DataFrame, session: str) -> pd.Data
 
 
 def _statuses(frame: pd.DataFrame) -> tuple[pd.Series, pd.Series]:
-    """Status of each car, and why it has none."""
+    """Status of each car, and the reason if it is unknown."""
     statuses: list[str | None] = []
     unknown: list[str | None] = []
-    for words in frame[["positionText", "reasonRetired", "gapLaps"]].astype(object).itertuples(index=False):
+    for row in frame[["positionText", "reasonRetired", "gapLaps"]].astype(object).itertuples(index=False):
         try:
-            statuses.append(classify_status(*(None if pd.isna(value) else value for value in words)))
+            statuses.append(classify_status(*(None if pd.isna(value) else value for value in row)))
             unknown.append(None)
         except InvalidRows as problem:
             statuses.append(None)
@@ -173,7 +173,7 @@ def _slots_by_race(frame: pd.DataFrame, position: pd.Series, status: pd.Series) 
 def _fastest_laps(release: F1dbRelease, races: pd.DataFrame, frame: pd.DataFrame) -> pd.Series:
     columns = {"raceId": "Int32", "driverId": "string", "timeMillis": "Float64", "year": "Int32"}
     laps = _read(release, races, "races-fastest-laps", columns)
-    # A car can stand twice in a few old sheets; the best lap is the one meant.
+    # A few old sheets list a car twice: take its best lap.
     best = laps.groupby(["raceId", "driverId"])["timeMillis"].min() / 1000
     return best.reindex(pd.MultiIndex.from_frame(frame[["raceId", "driverId"]])).set_axis(frame.index)
 

@@ -1,6 +1,6 @@
-"""The boundary to FastF1: everything that calls it to load a session, and nothing that judges what came.
+"""The boundary to FastF1: calls that load schedules and sessions. `validation` judges what they return.
 
-FastF1's `load` never says that a part is missing: it warns and leaves a hole. So a hole is an explicit None here.
+FastF1's `load` does not fail if a part is missing, it only warns. A missing part is an explicit None here.
 """
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 _Answer = TypeVar("_Answer")
 _LOG = logging.getLogger(__name__)
-_configured: str | None = None  # the cache folder that we gave FastF1 in this process
+_configured: str | None = None  # the cache folder that this process set in FastF1
 
 
 class NotComplete(Exception):
-    """A session of which a part is missing. The message names it. `retry`: it may come soon after the session."""
+    """A part of a session is missing; the message names it. `retry`: it may appear soon after the session."""
 
     def __init__(self, reason: str, retry: bool = True):
         super().__init__(reason)
@@ -36,11 +36,11 @@ class NotComplete(Exception):
 
 @dataclass(frozen=True)
 class Loaded:
-    """One session as FastF1 loaded it; what it could not load is None.
+    """One session as FastF1 loaded it; a part that it could not load is None.
 
-    `entries` is FastF1's results frame by car number (the driver list, with the official sheet where there is one),
-    `status` the words of SessionStatus in order, `type` the live timing's own Practice, Qualifying or Race, `distance`
-    the scheduled laps of a race.
+    `entries` is FastF1's results frame by car number (the driver list, with the official sheet if there is one),
+    `status` the values of SessionStatus in order, `type` the live timing's Practice, Qualifying or Race, `distance` the
+    scheduled laps of a race.
     """
 
     entries: pd.DataFrame
@@ -64,7 +64,7 @@ class Loaded:
 
 
 def configure_cache(cache_dir: Path | None) -> None:
-    """Give FastF1 its cache folder, unless it has one already from somebody else (a replay, a notebook)."""
+    """Set FastF1's cache folder, unless other code (a replay, a notebook) has set one."""
     global _configured
     from fastf1.req import Cache
     if cache_dir is None or Cache._CACHE_DIR not in (None, _configured) or str(cache_dir) == Cache._CACHE_DIR:
@@ -75,7 +75,7 @@ def configure_cache(cache_dir: Path | None) -> None:
 
 
 def load_schedule(season: int) -> EventSchedule:
-    """FastF1's schedule of a season, without tests."""
+    """Load FastF1's schedule of a season, without tests."""
     import fastf1
     with _boundary(f"schedule of {season}"):
         try:
@@ -91,50 +91,51 @@ def load_session(event: Event, name: str, meter: Meter, fresh: bool) -> Loaded:
     Args:
         event: FastF1's event.
         name: FastF1's full session name.
-        meter: Knows which requests failed.
-        fresh: Pass over cached answers, which for a recent session may be from before it was complete.
+        meter: Records which requests failed.
+        fresh: Ignore cached answers, which for a recent session may be from before it was complete.
 
     Raises:
-        SourceUnavailable: A server could not be asked; nothing is known about the session.
-        NotComplete: FastF1 gave up on it.
+        SourceUnavailable: A server could not be reached; nothing is known about the session.
+        NotComplete: FastF1 could not load the session.
     """
     import requests
     from fastf1.exceptions import RateLimitExceededError
-    what = f"{event.year} {event.EventName} {name}"
+    label = f"{event.year} {event.EventName} {name}"
     meter.reset()
-    with _boundary(what), _uncached() if fresh else nullcontext():
+    with _boundary(label), _uncached() if fresh else nullcontext():
         try:
             session = event.get_session(name)
             session.load(laps=True, telemetry=False, weather=True, messages=True)
         except (RateLimitExceededError, requests.RequestException):
             raise
-        except (SystemExit, Exception) as problem:  # its cache wrapper ends the process when an answer holds nothing
-            meter.raise_failures(what)
-            raise NotComplete(f"FastF1 gave up on it ({type(problem).__name__}: {problem}){meter.hint()}") from problem
-    meter.raise_failures(what)
+        except (SystemExit, Exception) as problem:  # its cache wrapper exits the process on an empty answer
+            meter.raise_failures(label)
+            raise NotComplete(f"FastF1 could not load it ({type(problem).__name__}: {problem}){meter.hint()}"
+                              ) from problem
+    meter.raise_failures(label)
     return _loaded(session)
 
 
-def ask(question: Callable[[], _Answer], what: str, meter: Meter, fresh: bool) -> _Answer:
-    """The answer of jolpica to a question put through FastF1's client.
+def query_jolpica(query: Callable[[], _Answer], label: str, meter: Meter, fresh: bool) -> _Answer:
+    """Run a query of jolpica through FastF1's client.
 
     Raises:
-        SourceUnavailable: It could not be asked, or answered with an error.
-        NotComplete: It has no such answer.
+        SourceUnavailable: Jolpica could not be reached, or answered with an error.
+        NotComplete: There is no answer.
     """
     import requests
     meter.reset()
-    with _boundary(what), _uncached() if fresh else nullcontext():
+    with _boundary(label), _uncached() if fresh else nullcontext():
         try:
-            return question()
+            return query()
         except requests.RequestException as problem:
-            meter.raise_failures(what)
-            # Only a replay gets here: what was not recorded is not there.
-            raise NotComplete(f"the {what} is not to be had ({type(problem).__name__})") from problem
+            meter.raise_failures(label)
+            # Only in a replay: the answer was not recorded.
+            raise NotComplete(f"the {label} is not available ({type(problem).__name__})") from problem
 
 
 def forget_session(event: Event, name: str) -> None:
-    """Delete what FastF1 parsed of a session: its pickles never expire, and it came too early."""
+    """Delete FastF1's pickles of a session that was loaded too early: they never expire."""
     from fastf1.req import Cache
     path = getattr(event.get_session(name), "api_path", None)
     if Cache._CACHE_DIR and path:
@@ -165,8 +166,8 @@ def _uncached() -> Any:
 
 
 @contextmanager
-def _boundary(what: str) -> Iterator[None]:
-    """FastF1's noise becomes one line of ours, its limit and the network's errors become `SourceUnavailable`."""
+def _boundary(label: str) -> Iterator[None]:
+    """Log FastF1's warnings as one line, and turn its rate limit and network errors into `SourceUnavailable`."""
     import requests
     from fastf1.exceptions import RateLimitExceededError
     collector = _Collector()
@@ -175,16 +176,16 @@ def _boundary(what: str) -> Iterator[None]:
     logger.handlers, logger.propagate = [collector], False
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # pandas' advice to FastF1 is nothing that we can follow
+            warnings.simplefilter("ignore")  # pandas' warnings about FastF1's code
             yield
     except RateLimitExceededError as problem:
-        raise SourceUnavailable(f"{what}: rate limit: {problem}") from problem
+        raise SourceUnavailable(f"{label}: rate limit: {problem}") from problem
     except requests.RequestException as problem:
-        raise SourceUnavailable(f"{what}: the network failed ({type(problem).__name__}); run again later") from problem
+        raise SourceUnavailable(f"{label}: the network failed ({type(problem).__name__}); run again later") from problem
     finally:
         logger.handlers, logger.propagate = before
         if collector.messages:
-            _LOG.info("%s: FastF1 warned %d times: %s", what, len(collector.messages),
+            _LOG.info("%s: FastF1 warned %d times: %s", label, len(collector.messages),
                       "; ".join(dict.fromkeys(collector.messages)))
 
 

@@ -1,7 +1,7 @@
 """FastF1's frames of one session as rows of our tables, without weekend, session and provenance.
 
-Timedeltas become seconds here, and odd values end: NaT stays missing, never 0; a lap that FastF1 invented (a car that
-stopped on track) keeps its row but has no place, and its timing can't be trusted.
+Timedeltas become seconds, and odd values are resolved: NaT stays missing, never 0; a lap that FastF1 generated (a car
+that stopped on track) keeps its row but has no position, and is not accurate.
 """
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _BEST_LAP = next(column for column in PRACTICE.columns if column.name == "best_l
 
 
 def entries(loaded: Loaded, season: int) -> pd.DataFrame:
-    """Who drove: `driver`, `constructor` and `car_number` by FastF1's DriverNumber.
+    """Find `driver`, `constructor` and `car_number` of each car with a lap, by FastF1's DriverNumber.
 
-    Only cars with a lap: the driver list of a session may name a substitute beside the driver replaced. Each is
-    resolved by this session's list, because the ids that FastF1 adds are the race's.
+    The driver list of a session may name both a substitute and the driver replaced. Ids come from this session's list,
+    because those that FastF1 adds are the race's.
 
     Raises:
-        UnknownEntrant: A driver or team is not in our dimension.
+        UnknownEntrant: A driver or team is not in our identity files.
         InvalidRows: A car number or a driver is listed twice.
     """
     listed = loaded.entries[loaded.entries["DriverNumber"].isin(loaded.timed_laps()["DriverNumber"])]
@@ -32,13 +32,13 @@ def entries(loaded: Loaded, season: int) -> pd.DataFrame:
                                      name=row.FullName),
         "constructor": entrants.constructor_id(season, name=row.TeamName),
     } for row in listed.itertuples()])
-    twice = cars[cars["number"].duplicated(keep=False) | cars["driver"].duplicated(keep=False)]
-    if len(twice):
-        raise InvalidRows(f"entered twice: {', '.join(f'{r.driver} in car {r.number}' for r in twice.itertuples())}")
+    repeated = cars[cars["number"].duplicated(keep=False) | cars["driver"].duplicated(keep=False)]
+    if len(repeated):
+        raise InvalidRows(f"entered twice: {', '.join(f'{r.driver} in car {r.number}' for r in repeated.itertuples())}")
     return cars.set_index("number")
 
 
-def laps(loaded: Loaded, who: pd.DataFrame) -> pd.DataFrame:
+def laps(loaded: Loaded, cars: pd.DataFrame) -> pd.DataFrame:
     """Rows of `race.laps` and `race.session_laps`, none beyond the race distance (a leader's phantom lap)."""
     raw = loaded.timed_laps()
     distance = race_distance(loaded)
@@ -47,7 +47,7 @@ def laps(loaded: Loaded, who: pd.DataFrame) -> pd.DataFrame:
     generated = raw["FastF1Generated"].astype(bool)
     compound = raw["Compound"].astype("string").str.upper()
     return pd.DataFrame({
-        "driver": raw["DriverNumber"].map(who["driver"]),
+        "driver": raw["DriverNumber"].map(cars["driver"]),
         "lap": raw["LapNumber"],
         "lap_time_s": _seconds(raw["LapTime"]).where(lambda s: s > 0),
         "compound": compound.where(compound.isin(COMPOUNDS), "UNKNOWN"),
@@ -59,50 +59,50 @@ def laps(loaded: Loaded, who: pd.DataFrame) -> pd.DataFrame:
         "is_pit_in": raw["PitInTime"].notna(),
         "is_pit_out": raw["PitOutTime"].notna(),
         "is_accurate": raw["IsAccurate"].astype(bool) & ~generated,
-        "is_deleted": raw["Deleted"].astype("boolean"),  # missing where no messages of race control were recorded
+        "is_deleted": raw["Deleted"].astype("boolean"),  # missing if no race control messages were recorded
         "session_time_s": _seconds(raw["Time"]),
     })
 
 
 def race_distance(loaded: Loaded) -> int | None:
-    """Laps of the winner on the official sheet, else those scheduled; None outside races."""
+    """Laps of the winner on the official sheet, else the scheduled laps; None outside races."""
     official = loaded.entries["Laps"].max()
     return int(official) if official > 0 else loaded.distance
 
 
-def pit_stops(loaded: Loaded, who: pd.DataFrame) -> pd.DataFrame:
-    """Rows of `race.pit_stops`: from the pit entry to the exit of the next lap. A car that retires there has none."""
+def pit_stops(loaded: Loaded, cars: pd.DataFrame) -> pd.DataFrame:
+    """Rows of `race.pit_stops`: from pit entry to the exit in the next lap. A car that retires there has no row."""
     raw = loaded.timed_laps().sort_values(["DriverNumber", "LapNumber"])
-    left = raw.groupby("DriverNumber")["PitOutTime"].shift(-1)
-    stops = raw.assign(in_lane_s=_seconds(left - raw["PitInTime"]))[lambda f: f["in_lane_s"] > 0]
+    exit_time = raw.groupby("DriverNumber")["PitOutTime"].shift(-1)
+    stops = raw.assign(in_lane_s=_seconds(exit_time - raw["PitInTime"]))[lambda f: f["in_lane_s"] > 0]
     return pd.DataFrame({
-        "driver": stops["DriverNumber"].map(who["driver"]),
-        "constructor": stops["DriverNumber"].map(who["constructor"]),
+        "driver": stops["DriverNumber"].map(cars["driver"]),
+        "constructor": stops["DriverNumber"].map(cars["constructor"]),
         "stop": stops.groupby("DriverNumber").cumcount() + 1, "lap": stops["LapNumber"],
         "pit_lane_time_s": stops["in_lane_s"]})
 
 
-def practice(loaded: Loaded, who: pd.DataFrame) -> pd.DataFrame:
-    """Rows of `race.practice`: the best lap that stands of each car, and its place by it."""
+def practice(loaded: Loaded, cars: pd.DataFrame) -> pd.DataFrame:
+    """Rows of `race.practice`: the best valid lap of each car, and its position by it."""
     raw = loaded.timed_laps()[~loaded.timed_laps()["FastF1Generated"].astype(bool)]
     lap_s = _seconds(raw["LapTime"])
-    stands = lap_s.between(_BEST_LAP.minimum, _BEST_LAP.maximum) & ~raw["Deleted"].astype("boolean").fillna(False)
+    valid = lap_s.between(_BEST_LAP.minimum, _BEST_LAP.maximum) & ~raw["Deleted"].astype("boolean").fillna(False)
     # Of two equal laps the earlier one counts, as on the sheet.
-    timed = raw.assign(lap_s=lap_s)[stands].sort_values(["lap_s", "Time"]).drop_duplicates("DriverNumber")
-    best = timed.set_index("DriverNumber")["lap_s"].reindex(who.index)
-    return who.assign(best_lap_s=best, position=best.rank(method="first"),
-                      laps=raw.groupby("DriverNumber").size().reindex(who.index, fill_value=0))
+    timed = raw.assign(lap_s=lap_s)[valid].sort_values(["lap_s", "Time"]).drop_duplicates("DriverNumber")
+    best = timed.set_index("DriverNumber")["lap_s"].reindex(cars.index)
+    return cars.assign(best_lap_s=best, position=best.rank(method="first"),
+                       laps=raw.groupby("DriverNumber").size().reindex(cars.index, fill_value=0))
 
 
-def qualifying(loaded: Loaded, who: pd.DataFrame) -> pd.DataFrame:
-    """Rows of `race.qualifying` as FastF1 works them out from lap times; without stewards' decisions."""
-    official = loaded.entries.set_index("DriverNumber").reindex(who.index)
+def qualifying(loaded: Loaded, cars: pd.DataFrame) -> pd.DataFrame:
+    """Rows of `race.qualifying` as FastF1 computes them from lap times, without stewards' decisions."""
+    official = loaded.entries.set_index("DriverNumber").reindex(cars.index)
     times = {f"q{i}_s": _seconds(official[f"Q{i}"]) for i in (1, 2, 3)}
-    return who.assign(**times, position=official["Position"].where(times["q1_s"].notna()))
+    return cars.assign(**times, position=official["Position"].where(times["q1_s"].notna()))
 
 
 def weather(loaded: Loaded) -> pd.DataFrame:
-    """Rows of `race.weather`; none where it was not recorded."""
+    """Rows of `race.weather`; none if it was not recorded."""
     raw = loaded.weather if loaded.weather is not None else pd.DataFrame(columns=[
         "Time", "AirTemp", "Humidity", "Pressure", "Rainfall", "TrackTemp", "WindDirection", "WindSpeed"])
     return pd.DataFrame({
@@ -112,7 +112,7 @@ def weather(loaded: Loaded) -> pd.DataFrame:
 
 
 def race_control(loaded: Loaded) -> pd.DataFrame:
-    """Rows of `race.race_control` in the order they were sent; none where they were not recorded."""
+    """Rows of `race.race_control` in the order they were sent; none if they were not recorded."""
     raw = loaded.messages if loaded.messages is not None else pd.DataFrame(columns=[
         "Time", "Category", "Message", "Flag", "Scope", "Sector", "RacingNumber", "Lap"])
     return pd.DataFrame({

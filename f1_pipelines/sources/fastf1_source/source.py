@@ -1,10 +1,10 @@
 """The source `fastf1`: lap timing from Formula 1's live timing, official sheets from jolpica-f1.
 
-The session is the unit: a complete one is handed over, an incomplete one is a `Refusal` that names what lacks. Laps and
-official results are independent of each other: a race without a sheet still has its laps, and the other way round. A
-server that fails is something else, `SourceUnavailable`: nothing is concluded from its silence. What FastF1 works
-out itself from timing is never passed off as a result: without an official sheet there is no row of `race.results`, so
-every row is `official`, and that a later sheet amends it shows in its content hash.
+The unit is the session: a complete one is returned, an incomplete one is a `Refusal` that names the missing part. Laps
+and official results are independent: a race without a sheet still has its laps, and vice versa. A failing server is
+`SourceUnavailable`, and nothing is concluded from it. Results that FastF1 computes from timing are never stored as
+official: without an official sheet there is no row of `race.results`, so every row is `official`, and a later amended
+sheet has another content hash.
 """
 from __future__ import annotations
 
@@ -40,15 +40,14 @@ if TYPE_CHECKING:
     from fastf1.events import Event
 
 Tables = dict[Table, pd.DataFrame]
-# Sheets are amended for days; what is still lacking after that stays lacking.
+# Sheets are amended for days; data still missing after that stay missing.
 _FRESH = timedelta(days=7)
 
 
 class FastF1Source:
-    """Loads sessions with FastF1. Not for threads: FastF1's cache and log settings belong to the whole process.
+    """Loads sessions with FastF1. Not thread-safe: FastF1's cache and log settings are global.
 
-    `SourceUnavailable` ends a whole call. What was loaded until then is in FastF1's cache, so that a later try asks the
-    servers for the rest only.
+    `SourceUnavailable` ends a call. Sessions loaded before are in FastF1's cache, so a retry requests only the rest.
     """
 
     name = "fastf1"
@@ -57,13 +56,13 @@ class FastF1Source:
                  calendar_path: Path | None = None, timeout_s: float | None = None):
         """
         Args:
-            cache_dir: FastF1's cache folder, made when needed; None leaves FastF1's configuration as it is.
-            now: Gives the present instant, timezone-aware UTC.
+            cache_dir: FastF1's cache folder, created if needed; None leaves FastF1's configuration unchanged.
+            now: Returns the current time, timezone-aware UTC.
             budget: The request budget that all processes share; by default in the cache folder.
             calendar_path: The refreshed calendar, if any; see `identity.weekends`.
-            timeout_s: Time to answer in, everything together [s]; what takes longer is `SourceUnavailable`.
+            timeout_s: Time limit of all requests together [s]; a slower answer is `SourceUnavailable`.
 
-        The sign-in to the timing feed is FastF1's own business (environment variables F1_USERNAME and F1_PASSWORD).
+        FastF1 itself signs in to the timing feed (environment variables F1_USERNAME and F1_PASSWORD).
         """
         self._cache_dir = cache_dir
         self._now = now
@@ -73,10 +72,10 @@ class FastF1Source:
                             None if timeout_s is None else time.monotonic() + timeout_s)
 
     def calendar(self, seasons: Sequence[int]) -> pd.DataFrame:
-        """Rows of `race.calendar`, new weekends too. May lack weekends that we know.
+        """Rows of `race.calendar`, including new weekends. Known weekends may be missing.
 
         Raises:
-            SourceUnavailable: No schedule could be had.
+            SourceUnavailable: No server returned a schedule.
         """
         self._prepare()
         known = known_weekends(self._calendar_path)
@@ -96,7 +95,7 @@ class FastF1Source:
         """Qualifying and sprint qualifying, and the grids of races whose sheet is out."""
         fetched = self._fetch(weekends, ("sprint_qualifying", "qualifying"), self._qualifying,
                               (race.QUALIFYING, race.SESSION_LAPS, race.WEATHER, race.RACE_CONTROL))
-        # A grid is only known from the race's sheet. That there is none yet is for `results` to say.
+        # A grid is only on the race's sheet; `results` reports a missing one.
         fetched.tables |= self._fetch(weekends, ("sprint", "race"), self._grid, (race.GRID,)).tables
         return fetched
 
@@ -110,9 +109,9 @@ class FastF1Source:
                            (race.LAPS, race.SESSION_LAPS, race.PIT_STOPS, race.WEATHER, race.RACE_CONTROL))
 
     def news(self, weekend: Weekend, phase: Phase) -> SourceUpdate:
-        """By jolpica's sheet alone: one request, besides the schedule, which FastF1 keeps for half a day.
+        """Read the version from jolpica's sheet: one request, besides the schedule, which FastF1 caches for 12 hours.
 
-        A car that stopped in the first lap and one that never started look the same there. Where timing tells them
+        A car that stopped in the first lap and one that did not start look the same there. Where timing tells them
         apart, the version differs from the stored `content_hash`; the same sheet still has the same version.
         """
         self._prepare()
@@ -136,7 +135,7 @@ class FastF1Source:
 
     def _fetch(self, weekends: Sequence[Weekend], sessions: Sequence[str],
                build: Callable[[Weekend, str, Event], Tables], tables: Sequence[Table]) -> Fetched:
-        """The tables of every complete session, those without rows left out, and a refusal for each other session."""
+        """Fetch the tables with rows of all complete sessions, and a refusal for each other session."""
         self._prepare()
         fetched, events = Fetched(), {}
         pieces: dict[Table, list[pd.DataFrame]] = {table: [] for table in tables}
@@ -161,9 +160,9 @@ class FastF1Source:
         return fetched
 
     def _events(self, season: int, weekends: Sequence[Weekend]) -> dict[str, Event]:
-        """FastF1's events of a season by our keys. One that an outage may have hidden is not taken for absent."""
-        everything = (*known_weekends(self._calendar_path), *weekends)
-        known = {weekend.key: weekend for weekend in everything if weekend.season == season}
+        """FastF1's events of a season by our keys. Fail if an outage may be why one of `weekends` is missing."""
+        candidates = (*known_weekends(self._calendar_path), *weekends)
+        known = {weekend.key: weekend for weekend in candidates if weekend.season == season}
         self._meter.reset()
         events = schedule.events_by_weekend(loading.load_schedule(season), list(known.values()))
         if any(weekend.key not in events for weekend in weekends if weekend.season == season):
@@ -172,7 +171,7 @@ class FastF1Source:
 
     def _complete(self, build: Callable[[Weekend, str, Event], Tables], weekend: Weekend, session: str,
                   event: Event | None) -> Tables:
-        """What `build` makes of a session, fit for the tables."""
+        """Build the tables of a session and conform them."""
         if event is None:
             raise NotComplete("FastF1's schedule does not list this weekend")
         keys = {"weekend": weekend.key, "session": session}
@@ -181,13 +180,13 @@ class FastF1Source:
 
     def _practice(self, weekend: Weekend, session: str, event: Event) -> Tables:
         loaded = self._timing(weekend, session, event)
-        who = rows.entries(loaded, weekend.season)
-        best = rows.practice(loaded, who)
+        cars = rows.entries(loaded, weekend.season)
+        best = rows.practice(loaded, cars)
         check_drivers_once(best)
-        return {race.PRACTICE: best, **_session_tables(loaded, who)}
+        return {race.PRACTICE: best, **_session_tables(loaded, cars)}
 
     def _qualifying(self, weekend: Weekend, session: str, event: Event) -> Tables:
-        """The official sheet where there is one, with or without timing; else what timing gives."""
+        """The official sheet if there is one, with or without timing, else the order by timing."""
         official = None
         if session == "qualifying":  # jolpica has no sheets of sprint qualifyings
             with contextlib.suppress(NotComplete):
@@ -199,11 +198,11 @@ class FastF1Source:
             if official is None:
                 raise
             return {race.QUALIFYING: official}
-        who = rows.entries(loaded, weekend.season)
+        cars = rows.entries(loaded, weekend.season)
         if official is None:
-            official = rows.qualifying(loaded, who)
+            official = rows.qualifying(loaded, cars)
             check_qualifying(official)
-        return {race.QUALIFYING: official, **_session_tables(loaded, who)}
+        return {race.QUALIFYING: official, **_session_tables(loaded, cars)}
 
     def _results(self, weekend: Weekend, session: str, event: Event) -> Tables:
         order = self._classification(weekend, session, event).assign(version=1, result_status="official")
@@ -219,7 +218,7 @@ class FastF1Source:
         sheet = self._sheet(weekend, session, event)
         order = jolpica.classification(sheet, weekend.season)
         if (order["status"].eq("retired") & order["laps"].eq(0)).any():
-            with contextlib.suppress(NotComplete):  # without timing the sheet's word stands
+            with contextlib.suppress(NotComplete):  # without timing the sheet's status stays
                 absent = validation.never_started(self._timing(weekend, session, event))
                 order = jolpica.classification(sheet, weekend.season, absent)
         check_classification(order)
@@ -227,32 +226,32 @@ class FastF1Source:
 
     def _laps(self, weekend: Weekend, session: str, event: Event) -> Tables:
         loaded = self._timing(weekend, session, event)
-        who = rows.entries(loaded, weekend.season)
-        tables = _session_tables(loaded, who)
+        cars = rows.entries(loaded, weekend.season)
+        tables = _session_tables(loaded, cars)
         if session == "sprint":
             return tables
-        return {race.LAPS: tables.pop(race.SESSION_LAPS), race.PIT_STOPS: rows.pit_stops(loaded, who), **tables}
+        return {race.LAPS: tables.pop(race.SESSION_LAPS), race.PIT_STOPS: rows.pit_stops(loaded, cars), **tables}
 
     def _timing(self, weekend: Weekend, session: str, event: Event) -> Loaded:
-        """A session with complete timing, or `NotComplete`."""
+        """Load a session with complete timing, or raise `NotComplete`."""
         name, fresh = fastf1_session_name(weekend, session), self._is_fresh(weekend, session)
         loaded = loading.load_session(event, name, self._meter, fresh)
         try:
             validation.check_timing(loaded, session)
-        except NotComplete as lacks:
+        except NotComplete as problem:
             if fresh:
                 loading.forget_session(event, name)
-            raise NotComplete(f"{lacks}{self._meter.hint()}", lacks.retry) from lacks
+            raise NotComplete(f"{problem}{self._meter.hint()}", problem.retry) from problem
         return loaded
 
     def _sheet(self, weekend: Weekend, session: str, event: Event) -> list[dict[str, Any]]:
         race_day = schedule.session_starts(event)["race"].date()
-        return loading.ask(lambda: jolpica.sheet(weekend.season, int(event["RoundNumber"]), cast("SheetOf", session),
-                                                 race_day),
-                           f"{session} sheet of {weekend.key}", self._meter, self._is_fresh(weekend, session))
+        return loading.query_jolpica(
+            lambda: jolpica.sheet(weekend.season, int(event["RoundNumber"]), cast("SheetOf", session), race_day),
+            f"{session} sheet of {weekend.key}", self._meter, self._is_fresh(weekend, session))
 
     def _not_held(self, weekend: Weekend, session: str) -> Refusal | None:
-        """A refusal that needs no request."""
+        """The refusal of a session that can't have data yet. It needs no request."""
         if weekend.planned == "cancelled":
             return Refusal(weekend.key, session, "the weekend was cancelled", expected=True)
         start = _start(weekend, session)
@@ -264,9 +263,9 @@ class FastF1Source:
         return None
 
     def _refusal(self, weekend: Weekend, session: str, problem: Exception) -> Refusal:
-        # A faulty sheet gets corrected; a name that we don't know needs a change of ours, waiting does not help.
-        may_come = problem.retry if isinstance(problem, NotComplete) else isinstance(problem, InvalidRows)
-        return Refusal(weekend.key, session, str(problem), retry=may_come and self._is_fresh(weekend, session))
+        # A faulty sheet may be corrected; for an unknown name our files must change, so a retry does not help.
+        retry = problem.retry if isinstance(problem, NotComplete) else isinstance(problem, InvalidRows)
+        return Refusal(weekend.key, session, str(problem), retry=retry and self._is_fresh(weekend, session))
 
     def _is_fresh(self, weekend: Weekend, session: str) -> bool:
         return self._now() - _start(weekend, session) < _FRESH
@@ -276,14 +275,14 @@ class FastF1Source:
         meter_fastf1(self._meter)
 
     def _stamped(self, frame: pd.DataFrame, table: Table) -> pd.DataFrame:
-        """The frame with its provenance, and the columns of the table only."""
+        """Add provenance, and keep only the columns of the table."""
         import fastf1
         stamps = {"source": self.name, "source_version": f"fastf1 {fastf1.__version__}", "fetched_at": self._now()}
         return frame.assign(**stamps)[table.column_names]
 
 
-def _session_tables(loaded: Loaded, who: pd.DataFrame) -> Tables:
-    return {race.SESSION_LAPS: rows.laps(loaded, who), race.WEATHER: rows.weather(loaded),
+def _session_tables(loaded: Loaded, cars: pd.DataFrame) -> Tables:
+    return {race.SESSION_LAPS: rows.laps(loaded, cars), race.WEATHER: rows.weather(loaded),
             race.RACE_CONTROL: rows.race_control(loaded)}
 
 

@@ -1,5 +1,5 @@
-"""The source `sample`: whole seasons driven by our own engine. Nobody may take them for real: every row says so."""
+"""The source `sample`: complete seasons driven by our own engine. Every row says that it is not real."""
 from f1_pipelines.sources.sample.circuits import true_parameters
-from f1_pipelines.sources.sample.source import STANDS_STILL, SampleSource
+from f1_pipelines.sources.sample.source import SAMPLE_END, SampleSource
 
-__all__ = ["STANDS_STILL", "SampleSource", "true_parameters"]
+__all__ = ["SAMPLE_END", "SampleSource", "true_parameters"]

@@ -1,7 +1,7 @@
-"""The sample's tracks: the parameters its races are driven with, and the weather there.
+"""The sample's circuits: the parameters of its races, and the weather.
 
-The parameters are our priors moved by seeded amounts of the size that circuits and seasons differ by, so that a fit on
-the sample's laps has something to find that no prior gives away.
+The parameters are our priors with seeded offsets, of the size of real differences between circuits and seasons, so that
+a fit on the sample's laps has values to find that the priors do not reveal.
 """
 from __future__ import annotations
 
@@ -19,40 +19,40 @@ PACE_SD_PCT, STOP_SD_S, SLOPE_SPREAD, PASS_SD = 0.35, 0.8, 1.35, 0.25
 
 
 def true_parameters(weekend: Weekend) -> CircuitParameters:
-    """What the races of this weekend are driven with: what a fit on the sample's laps should find.
+    """The parameters of the weekend's races, which a fit on the sample's laps should find.
 
-    The same for every weekend of a (circuit, season). `race_laps` is the planned distance: a race that was cut short
-    in reality goes the whole way here.
+    They are the same for every weekend of a (circuit, season). `race_laps` is the planned distance, even of a race that
+    was cut short in reality.
     """
     prior = circuit_prior(weekend.circuit, weekend.season)
     key = f"track/{weekend.circuit}/{weekend.season}"
     names = ("pace", "green", "sc", "vsc", "pass", *(f"slope {n}" for n in range(len(prior.degradation_s_per_lap))))
-    moved = dict(zip(names, normal(key, names)[0].tolist(), strict=True))
+    offsets = dict(zip(names, normal(key, names)[0].tolist(), strict=True))
     slope = scale(f"{key}/slopes", ("all",), SLOPE_SPREAD)[0]
-    slopes = tuple(float(s * slope * (1.0 + 0.08 * moved[f"slope {n}"])) for n, s in
+    slopes = tuple(float(s * slope * (1.0 + 0.08 * offsets[f"slope {n}"])) for n, s in
                    enumerate(prior.degradation_s_per_lap))
-    stop = STOP_SD_S * moved["green"]
+    stop = STOP_SD_S * offsets["green"]
     return replace(
         prior, provenance="sample", race_laps=race_distance(weekend),
-        base_lap_s=prior.base_lap_s * (1.0 + PACE_SD_PCT / 100.0 * moved["pace"]), degradation_s_per_lap=slopes,
+        base_lap_s=prior.base_lap_s * (1.0 + PACE_SD_PCT / 100.0 * offsets["pace"]), degradation_s_per_lap=slopes,
         stop_loss_green_s=prior.stop_loss_green_s + stop, stop_loss_vsc_ending_s=prior.stop_loss_vsc_ending_s + stop,
-        stop_loss_vsc_s=prior.stop_loss_vsc_s + 0.66 * stop + 0.4 * moved["vsc"],
-        stop_loss_sc_s=prior.stop_loss_sc_s + 0.61 * stop + 0.4 * moved["sc"],
-        pass_circuit=prior.pass_circuit + PASS_SD * moved["pass"])
+        stop_loss_vsc_s=prior.stop_loss_vsc_s + 0.66 * stop + 0.4 * offsets["vsc"],
+        stop_loss_sc_s=prior.stop_loss_sc_s + 0.61 * stop + 0.4 * offsets["sc"],
+        pass_circuit=prior.pass_circuit + PASS_SD * offsets["pass"])
 
 
 def sprint_distance(weekend: Weekend) -> int:
-    """Laps of a sprint: the least number that goes beyond 100 km."""
+    """Laps of a sprint: the smallest number beyond 100 km."""
     return int(100.0 // circuit_of(weekend.circuit, weekend.layout).length_km) + 1
 
 
 def is_wet(weekend: Weekend, session: str) -> bool:
-    """Whether a practice or qualifying is held on a wet track. Races have rain by lap instead."""
+    """Whether the track is wet in a practice or qualifying. Races have rain by lap instead."""
     return uniform_scalar(f"{weekend.key}/{session}/rain") < 0.7 * rain_chance(weekend)
 
 
 def air_temp_c(weekend: Weekend, session: str) -> float:
-    """Air temperature [degrees C]: cooler away from the equator and out of summer."""
+    """Air temperature [degrees C]: lower away from the equator and outside summer."""
     latitude = circuit_of(weekend.circuit, weekend.layout).latitude
     month = weekend.race_start.month
     summer = 1.0 - abs(month - 7) / 6.0 if latitude > 0 else abs(month - 7) / 6.0

@@ -1,4 +1,4 @@
-"""Columns by name, a piece per session, put together to one frame at the end: a frame each would cost more."""
+"""Columns by name, one piece per session, joined into one frame at the end: a frame per session would be slower."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,7 +12,7 @@ Columns = Mapping[str, object]  # arrays of one length, scalars for all rows
 
 
 def car_columns(entries: Sequence[Entry]) -> dict[str, np.ndarray]:
-    """Who is in each row, one row per car."""
+    """The columns that identify a car, one row per car."""
     return {"driver": objects(entry.driver for entry in entries),
             "constructor": objects(entry.constructor for entry in entries),
             "car_number": np.array([entry.car_number for entry in entries])}
@@ -20,14 +20,14 @@ def car_columns(entries: Sequence[Entry]) -> dict[str, np.ndarray]:
 
 def objects(values: Iterable[object]) -> np.ndarray:
     """Texts or missing values as an array of objects."""
-    listed = list(values)
-    array = np.empty(len(listed), dtype=object)
-    array[:] = listed
+    items = list(values)
+    array = np.empty(len(items), dtype=object)
+    array[:] = items
     return array
 
 
 def stacked(pieces: Sequence[Columns], names: Sequence[str]) -> pd.DataFrame:
-    """One frame with these columns; the length of a piece is that of its longest column."""
+    """Join pieces into one frame with these columns. A piece is as long as its longest column."""
     if not pieces:
         return pd.DataFrame(columns=list(names))
     lengths = [max((len(value) for value in piece.values() if isinstance(value, np.ndarray)), default=1)

@@ -1,7 +1,7 @@
 """Practice and qualifying of the sample: best laps from the cars' pace, in the order of the line-up.
 
-Practice hides pace behind fuel and programmes; qualifying shows it, with mistakes, in three segments of which the
-first two send the slowest home.
+Practice hides pace behind fuel and programmes. Qualifying shows it, with mistakes, in three segments, the first two of
+which eliminate the slowest cars.
 """
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from f1_pipelines.sim.teams.seeded_draws import uniform
 from f1_pipelines.sources.sample.circuits import is_wet, true_parameters
 from f1_pipelines.sources.sample.strengths import pace
 
-FINAL_CARS = 10  # the last segment is for ten in any field
+FINAL_CARS = 10  # in the last segment, for any size of the field
 QUALIFYING_RATIO = 0.925  # median car's lap over its race lap on new tyres: no fuel, full power
 WET_RATIO = 1.13  # docs/physics.md#rain: intermediates
-EVOLUTION = (1.0, 0.9975, 0.9955)  # rubber goes down from segment to segment
+EVOLUTION = (1.0, 0.9975, 0.9955)  # the track gains rubber from segment to segment
 # Best lap of a practice over that of a perfect qualifying.
 PRACTICE_RATIO = {"practice_1": 1.014, "practice_2": 1.006, "practice_3": 1.003}
 PRACTICE_BELOW_PCT, PRACTICE_ABOVE_PCT = 0.28, 0.50  # programme, fuel, traffic: more often slow than quick
@@ -48,7 +48,7 @@ class QualifyingSheet:
 
 
 def practice(weekend: Weekend, session: str, entries: tuple[Entry, ...]) -> PracticeSheet:
-    """The sheet of one practice."""
+    """Draw the sheet of one practice."""
     key, drivers = f"{weekend.key}/{session}", [entry.driver for entry in entries]
     wet = is_wet(weekend, session)
     u_lap, u_out, u_laps = uniform(key, drivers, 3)
@@ -62,7 +62,7 @@ def practice(weekend: Weekend, session: str, entries: tuple[Entry, ...]) -> Prac
 
 
 def segment_sizes(field_size: int) -> tuple[int, int, int]:
-    """Cars in each segment for a full entry of that size: 20, 15 and 10 of 20; 22, 16 and 10 of 22.
+    """Cars in each segment of a full field: 20, 15 and 10 of 20; 22, 16 and 10 of 22.
 
     A field that lacks a car keeps the sizes of the later segments.
     """
@@ -70,31 +70,23 @@ def segment_sizes(field_size: int) -> tuple[int, int, int]:
 
 
 def qualifying(weekend: Weekend, session: str, entries: tuple[Entry, ...], field_size: int) -> QualifyingSheet:
-    """The sheet of a qualifying or sprint qualifying.
-
-    Args:
-        weekend: Of the embedded calendar.
-        session: `qualifying` or `sprint_qualifying`.
-        entries: The line-up.
-        field_size: Cars of a full entry that season.
-    """
+    """Draw the sheet of a `qualifying` or `sprint_qualifying`. `field_size` counts the cars of a full field."""
     key, drivers = f"{weekend.key}/{session}", [entry.driver for entry in entries]
     wet = is_wet(weekend, session)
     mistakes, outs = uniform(f"{key}/laps", drivers, 3), uniform(f"{key}/outs", drivers, 3)
     perfect = true_parameters(weekend).base_lap_s * QUALIFYING_RATIO * (WET_RATIO if wet else 1.0)
-    taking, order = np.ones(len(entries), dtype=bool), np.arange(len(entries))
+    running, order = np.ones(len(entries), dtype=bool), np.arange(len(entries))
     times: list[np.ndarray] = []
     for n, size in enumerate(segment_sizes(field_size)):
-        if n:  # the fastest of the segment before go on, however many set a time
-            through = order[:size]
-            taking = np.isin(np.arange(len(entries)), through) & np.isfinite(times[-1])
+        if n:  # the fastest of the previous segment advance, if they set a time
+            running = np.isin(np.arange(len(entries)), order[:size]) & np.isfinite(times[-1])
         pct = pace(weekend, entries).qualifying + noise.heavy_tailed(
             mistakes[n], MISTAKE_BELOW_PCT, MISTAKE_ABOVE_PCT, -0.3, 3.0) * (WET_NOISE if wet else 1)
         lap_s = np.round(perfect * EVOLUTION[n] * (1.0 + pct / 100.0), 3)
         out = outs[n] < (NO_TIME_LATER if n else NO_TIME_QUALIFYING)
-        times.append(np.where(taking & ~out, lap_s, np.nan))
-        # Within a segment by time; cars without one stay behind, in their order so far.
-        rank = np.where(taking & ~out, lap_s, np.inf)
+        times.append(np.where(running & ~out, lap_s, np.nan))
+        # Sort a segment by time; cars without one stay behind, in their previous order.
+        rank = np.where(running & ~out, lap_s, np.inf)
         head = order[:size] if n else order
         order = np.concatenate([head[rank[head].argsort(kind="stable")], order[len(head):]])
     place = np.empty(len(entries))
@@ -103,12 +95,12 @@ def qualifying(weekend: Weekend, session: str, entries: tuple[Entry, ...], field
 
 
 def sprint_qualifying_of(weekend: Weekend) -> str:
-    """The session that sets the grid of the sprint: in 2022 the only qualifying there was."""
+    """The session that sets the grid of the sprint: in 2022 the only qualifying."""
     return "sprint_qualifying" if "sprint_qualifying" in weekend.session_names else "qualifying"
 
 
 def _places(times_s: Sequence[float] | np.ndarray) -> np.ndarray:
-    """1 for the quickest, ties in the order of the line-up; NaN for infinite times."""
+    """Places from 1 by time, ties in the order of the line-up; NaN for infinite times."""
     place = np.empty(len(times_s))
     place[np.argsort(times_s, kind="stable")] = np.arange(1, len(times_s) + 1)
     return np.where(np.isfinite(times_s), place, np.nan)

@@ -1,7 +1,7 @@
-"""A driven race as rows of laps, weather and messages of race control, as timing would have recorded it.
+"""A driven race as rows of laps, weather and race control messages, as timing would record it.
 
-A lap has one status, so its digits are one: 4 (safety car), 5 (red flag), 6 (VSC), and 67 for a VSC that ends in it.
-All of a stop falls into the lap that ends in the pits; the lap after it is marked as an out-lap all the same.
+A lap has one track status: 1 (green), 4 (safety car), 5 (red flag), 6 (VSC), or 67 for a VSC that ends in it. All the
+time of a stop is in the lap that ends in the pits; the next lap is marked as an out-lap all the same.
 """
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from f1_pipelines.sim.engine.parameters import GREEN, RED, SC, VSC
 from f1_pipelines.sim.teams.seeded_draws import uniform, uniform_scalar
 from f1_pipelines.sources.sample.circuits import air_temp_c, is_wet
 from f1_pipelines.sources.sample.frames import car_columns, objects
-from f1_pipelines.sources.sample.races import Driven
+from f1_pipelines.sources.sample.races import DrivenRace
 from f1_pipelines.tables.race import COMPOUNDS
 
 CLOCK_AT_START_S = 3600.0  # session clock at lights out: recording begins an hour before
@@ -28,7 +28,7 @@ _ENDS = {VSC: ("SafetyCar", None, "VSC ENDING"), SC: ("SafetyCar", None, "SAFETY
          RED: ("Flag", "GREEN", "RACE WILL RESUME")}
 
 
-def lap_columns(driven: Driven) -> dict[str, object]:
+def lap_columns(driven: DrivenRace) -> dict[str, object]:
     """Columns of `race.laps`: every completed lap, car by car."""
     done = np.arange(1, len(driven.status) + 1)[:, None] <= driven.laps_done
     cars, laps = np.nonzero(done.T)
@@ -38,10 +38,10 @@ def lap_columns(driven: Driven) -> dict[str, object]:
     pit_out[1:] = pit_in[:-1]
     red = driven.status == RED
     after_red = np.concatenate([[False], red[:-1]])
-    who = car_columns([driven.start.entries[car] for car in driven.cars])
+    identity = car_columns([driven.start.entries[car] for car in driven.cars])
     digit = np.where((driven.status == VSC) & (driven.status_left == 1), len(_DIGITS) - 1, driven.status)
     return {
-        "weekend": driven.start.weekend.key, "session": driven.start.session, "driver": who["driver"][cars],
+        "weekend": driven.start.weekend.key, "session": driven.start.session, "driver": identity["driver"][cars],
         "lap": laps + 1, "lap_time_s": np.round(np.diff(driven.line_s, axis=0)[at], 3),
         "compound": _COMPOUNDS[driven.compound[at]], "tyre_age_laps": driven.age_laps[at] + 1, "fresh_tyre": True,
         "stint": driven.stint[at], "track_status": _DIGITS[digit][laps], "position": driven.position[at],
@@ -51,7 +51,7 @@ def lap_columns(driven: Driven) -> dict[str, object]:
     }
 
 
-def race_weather_columns(driven: Driven) -> dict[str, object]:
+def race_weather_columns(driven: DrivenRace) -> dict[str, object]:
     """Columns of `race.weather`, one row per lap of the leader."""
     clock = np.round(CLOCK_AT_START_S + driven.line_s[:-1].min(axis=1), 3)
     return _weather(driven.start.weekend, driven.start.session, clock, driven.rain > 0.0)
@@ -63,8 +63,8 @@ def session_weather_columns(weekend: Weekend, session: str) -> dict[str, object]
     return _weather(weekend, session, clock, np.full(len(clock), is_wet(weekend, session)))
 
 
-def message_columns(driven: Driven) -> dict[str, object]:
-    """Columns of `race.race_control`: the start, closed tracks, cars that stopped, rain, the flag."""
+def message_columns(driven: DrivenRace) -> dict[str, object]:
+    """Columns of `race.race_control`: start, safety cars and red flags, retired cars, rain, chequered flag."""
     start, leader_s = driven.start, driven.line_s.min(axis=1)
     messages: list[tuple[float, int, str, str | None, int | None, str]] = [(0.0, 1, "Flag", "GREEN", None,
                                                                             "RACE STARTED")]

@@ -1,7 +1,6 @@
-"""A weekend of the sample from its first practice to the flag, each session made once and kept.
+"""A weekend of the sample. Each session is driven once and cached.
 
-Sessions follow each other as the format says: qualifying sets the grid of the race, in 2022 the sprint does where one
-is held, and a sprint has its own qualifying since 2023.
+Qualifying sets the grid of the race; in 2022 a sprint does. Since 2023 a sprint has its own qualifying.
 """
 from __future__ import annotations
 
@@ -11,7 +10,7 @@ from functools import cached_property
 from f1_pipelines.identity.line_ups import Entry, field_size, line_up
 from f1_pipelines.identity.weekend import Weekend
 from f1_pipelines.sources.sample import grids, sessions
-from f1_pipelines.sources.sample.races import Driven, Start, drive
+from f1_pipelines.sources.sample.races import DrivenRace, Start, drive
 
 
 class SampleWeekend:
@@ -19,7 +18,7 @@ class SampleWeekend:
 
     def __init__(self, weekend: Weekend):
         self.weekend = weekend
-        self.driven: dict[str, Driven] = {}
+        self.driven: dict[str, DrivenRace] = {}
 
     @cached_property
     def entries(self) -> tuple[Entry, ...]:
@@ -27,12 +26,12 @@ class SampleWeekend:
 
     @cached_property
     def qualifyings(self) -> dict[str, sessions.QualifyingSheet]:
-        """Qualifying, and sprint qualifying where there is one."""
+        """Sheets of qualifying, and of sprint qualifying if the format has one."""
         return {name: sessions.qualifying(self.weekend, name, self.entries, field_size(self.weekend.season))
                 for name in self.weekend.session_names if name.endswith("qualifying")}
 
     def grid(self, session: str) -> grids.Grid:
-        """The grid of the `race` or `sprint`. The race's may need the sprint to be driven."""
+        """The grid of the `race` or `sprint`. That of a race may need its sprint to be driven first."""
         if session == "sprint":
             order = self.qualifyings[sessions.sprint_qualifying_of(self.weekend)].order
             return grids.sprint_grid(self.weekend, self.entries, order)
@@ -49,12 +48,11 @@ def grid_session(weekend: Weekend, session: str) -> str:
 
 
 def drive_sessions(weekends: Iterable[SampleWeekend], session: str) -> None:
-    """Drive the `race` or `sprint` of these weekends, in one batch as far as none has been driven before."""
-    waiting = [weekend for weekend in weekends
+    """Drive the `race` or `sprint` of these weekends together, except those already driven."""
+    pending = [weekend for weekend in weekends
                if session in weekend.weekend.session_names and session not in weekend.driven]
     if session == "race":
-        drive_sessions([w for w in waiting if grid_session(w.weekend, "race") == "sprint"], "sprint")
-    starts = [Start(w.weekend, session, w.entries, w.grid(session)) for w in waiting]
-    driven = drive(starts)
-    for weekend in waiting:
+        drive_sessions([w for w in pending if grid_session(w.weekend, "race") == "sprint"], "sprint")
+    driven = drive([Start(w.weekend, session, w.entries, w.grid(session)) for w in pending])
+    for weekend in pending:
         weekend.driven[session] = driven[weekend.weekend.key, session]

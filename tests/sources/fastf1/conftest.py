@@ -1,4 +1,4 @@
-"""FastF1 answers from the frozen recordings in `shared/`; nothing here touches the network."""
+"""FastF1 answers from the recordings in `shared/`, without the network."""
 import sys
 from datetime import UTC, datetime
 
@@ -12,7 +12,7 @@ NOW = datetime(2026, 11, 29, 12, tzinfo=UTC)
 
 @pytest.fixture(scope="session")
 def source_at(tmp_path_factory):
-    """Makes a source at a given instant, by default one that leaves FastF1's cache as a replay configured it."""
+    """Make a source at a given time, by default with the cache that a replay configured in FastF1."""
     def make(now=NOW, cache_dir=None, **budget):
         ledger = tmp_path_factory.mktemp("budget") / "requests.sqlite"
         return FastF1Source(cache_dir, lambda: now, RateBudget(ledger, **budget))
@@ -40,12 +40,12 @@ def source(replay, source_at):
 
 
 @pytest.fixture
-def fastf1_left_as_it_was(monkeypatch):
-    """For tests without a replay: whatever they configure in FastF1 is undone."""
+def fastf1_restored(monkeypatch):
+    """For tests without a replay: undo what they configure in FastF1."""
     from fastf1.req import Cache
     for name in ("_CACHE_DIR", "_requests_session_cached"):
         monkeypatch.setattr(Cache, name, None)
     sessions = type(Cache._requests_session)
     monkeypatch.setattr(Cache, "_requests_session", sessions())
-    monkeypatch.setattr(sessions, "_RATE_LIMITS", {})  # a quarter of a second per request to loopback
+    monkeypatch.setattr(sessions, "_RATE_LIMITS", {})  # else 0.25 s per request to loopback
     monkeypatch.setattr(loading, "_configured", None)

@@ -1,4 +1,4 @@
-"""All recorded weekends at once, stored as the assets store them: what is whole is there, what is not left no trace."""
+"""All recorded weekends at once, stored as by the assets: complete sessions have rows, incomplete ones have none."""
 import dagster as dg
 import pytest
 
@@ -23,7 +23,7 @@ WITHOUT_LAPS = [(2020, 7), (2020, 8), (2020, 12), (2021, 1), (2021, 10), (2021, 
                 (2023, 11), (2024, 2), (2025, 1), (2025, 2), (2025, 4), (2025, 12), (2025, 16), (2026, 2)]
 
 
-def test_every_recorded_session_ends_in_the_warehouse_or_leaves_nothing(source, tmp_path):
+def test_every_recorded_session_is_stored_whole_or_not_at_all(source, tmp_path):
     recorded = [weekend_of_round(*key) for key in sorted({key[:2] for key in LAPS} | set(WITHOUT_LAPS))]
     warehouse = WarehouseFile(tmp_path / "f1.duckdb")
     refused = []
@@ -44,8 +44,8 @@ def test_every_recorded_session_ends_in_the_warehouse_or_leaves_nothing(source, 
     assert all(len(refusal.reason) > 20 for refusal in refused)
 
 
-def test_an_asset_stores_what_is_whole_and_says_what_is_not(replay, tmp_path):
-    """2021 Bahrain: the sheet of the race is recorded, its timing is not."""
+def test_an_asset_stores_complete_data_and_names_what_is_missing(replay, tmp_path):
+    """2021 Bahrain: the race's sheet is recorded, its timing is not."""
     from f1_pipelines.definitions import defs
 
     warehouse = Warehouse(path=str(tmp_path / "f1.duckdb"))

@@ -1,4 +1,4 @@
-"""One budget for all processes."""
+"""One request budget for all processes."""
 import subprocess
 import sys
 
@@ -9,7 +9,7 @@ from f1_pipelines.sources.rate_limit import Limit, RateBudget
 
 
 class Clock:
-    """Time that passes only while somebody sleeps."""
+    """Time that passes only in `sleep`."""
 
     def __init__(self):
         self.now = 1_000_000.0
@@ -28,8 +28,8 @@ def clock():
 
 @pytest.fixture
 def budget(tmp_path, clock):
-    def make(**said):
-        return RateBudget(tmp_path / "new folder" / "requests.sqlite", **{"clock": clock, "sleep": clock.sleep, **said})
+    def make(**options):
+        return RateBudget(tmp_path / "new folder" / "requests.sqlite", clock=clock, sleep=clock.sleep, **options)
     return make
 
 
@@ -74,10 +74,10 @@ def test_a_refused_call_is_not_booked(budget, clock):
     assert clock.now == 1_000_100.0
 
 
-def test_a_host_that_asked_to_be_left_alone(budget, clock):
+def test_a_blocked_host_is_not_called(budget, clock):
     shared = budget(max_wait_s=10)
     shared.close_for("a", 100)
-    shared.close_for("a", 20)  # no shorter
+    shared.close_for("a", 20)  # does not shorten the block
     with pytest.raises(SourceUnavailable):
         shared.acquire("a")
     shared.acquire("b")
@@ -85,8 +85,8 @@ def test_a_host_that_asked_to_be_left_alone(budget, clock):
     shared.acquire("a")
 
 
-def test_processes_share_it(tmp_path):
-    """Three processes try six calls each, five are allowed."""
+def test_processes_share_one_budget(tmp_path):
+    """Three processes try six calls each; five calls are allowed in total."""
     code = """
 import sys
 from pathlib import Path
@@ -96,11 +96,11 @@ budget = RateBudget(Path(sys.argv[1]), limits=(Limit("", 5, per_s=3600),), min_i
 for _ in range(6):
     try:
         budget.acquire("api.jolpi.ca")
-        print("asked")
+        print("allowed")
     except SourceUnavailable:
         print("refused")
 """
     command = [sys.executable, "-c", code, str(tmp_path / "requests.sqlite")]
-    running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
-    said = "".join(process.communicate(timeout=60)[0] for process in running).split()
-    assert (said.count("asked"), said.count("refused")) == (5, 13)
+    processes = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
+    outcomes = "".join(process.communicate(timeout=60)[0] for process in processes).split()
+    assert (outcomes.count("allowed"), outcomes.count("refused")) == (5, 13)

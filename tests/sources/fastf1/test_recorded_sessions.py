@@ -1,4 +1,4 @@
-"""Every recorded session comes out as shared/data/fastf1-http/README.md counts it, or is refused with its reason."""
+"""Every recorded session has the rows counted in shared/data/fastf1-http/README.md, or is refused with a reason."""
 import re
 
 import pytest
@@ -7,7 +7,7 @@ from f1_pipelines.identity.weekends import session_kind, weekend_of_round
 from f1_pipelines.settings import PROJECT_ROOT
 
 # season, round, session, laps, drivers, weather, messages
-WHOLE = [
+COMPLETE = [
     (2018, 4, "race", 848, 20, 0, 109),
     (2019, 14, "qualifying", 275, 20, 95, 40),
     (2020, 3, "practice_2", 109, 20, 0, 13),
@@ -27,7 +27,7 @@ WHOLE = [
     (2024, 12, "practice_1", 459, 20, 81, 20),
     (2025, 6, "sprint", 331, 19, 0, 107),
 ]
-PARTLY = [
+INCOMPLETE = [
     (2020, 7, "race", "TimingData"), (2020, 8, "race", "TimingData"), (2020, 12, "race", "TimingData"),
     (2021, 1, "practice_3", "DriverList"), (2021, 1, "race", "SessionStatus"), (2021, 10, "race", "TimingData"),
     (2021, 21, "race", "TimingData"), (2022, 1, "race", "TimingData"), (2022, 2, "race", "TimingData"),
@@ -41,13 +41,13 @@ RACE_SHEETS = [(2018, 4), (2020, 7), (2020, 8), (2020, 12), (2021, 1), (2021, 10
                (2022, 2), (2022, 10), (2023, 1), (2023, 5), (2024, 2), (2024, 12), (2025, 1), (2025, 4), (2025, 12),
                (2025, 16), (2026, 2)]
 SPRINT_SHEETS = [(2023, 4), (2025, 6)]
-# What FastF1 says of a session changes with its version: it is locked, and stands in every row.
+# FastF1's data of a session change with its version: it is locked, and in every row.
 LOCKED_VERSION = re.search(r"^fastf1==(\S+)$", (PROJECT_ROOT / "requirements.lock").read_text(), re.MULTILINE)[1]
-ASK = {"practice": "practice", "qualifying": "qualifying", "race": "laps"}
+METHODS = {"practice": "practice", "qualifying": "qualifying", "race": "laps"}
 
 
-def spread(rows):
-    """Each season's sessions share a worker, and with it FastF1's cache."""
+def grouped(rows):
+    """Sessions of a season share a worker, and with it FastF1's cache."""
     return [pytest.param(*row, marks=pytest.mark.xdist_group(f"fastf1-{row[0] % 3}")) for row in rows]
 
 
@@ -60,41 +60,41 @@ def rows_of(fetched, table, weekend, session=None):
 
 
 def fetch(source, weekend, session):
-    return getattr(source, ASK[session_kind(session)])([weekend])
+    return getattr(source, METHODS[session_kind(session)])([weekend])
 
 
-@pytest.mark.parametrize(("season", "number", "session", "laps", "drivers", "weather", "messages"), spread(WHOLE))
-def test_a_whole_session_comes_out_with_every_lap(source, season, number, session, laps, drivers, weather, messages):
+@pytest.mark.parametrize(("season", "number", "session", "laps", "drivers", "weather", "messages"), grouped(COMPLETE))
+def test_a_complete_session_has_every_lap(source, season, number, session, laps, drivers, weather, messages):
     weekend = weekend_of_round(season, number)
     fetched = fetch(source, weekend, session)
-    got = rows_of(fetched, "race.laps" if session == "race" else "race.session_laps", weekend, session)
-    assert (len(got), got["driver"].nunique()) == (laps, drivers)
+    rows = rows_of(fetched, "race.laps" if session == "race" else "race.session_laps", weekend, session)
+    assert (len(rows), rows["driver"].nunique()) == (laps, drivers)
     assert len(rows_of(fetched, "race.weather", weekend, session)) == weather
     assert len(rows_of(fetched, "race.race_control", weekend, session)) == messages
     assert session not in [refusal.session for refusal in fetched.refused]
-    assert set(got["source_version"]) == {f"fastf1 {LOCKED_VERSION}"}
-    assert (got["lap_time_s"].dropna() > 0).all()
-    assert got["is_deleted"].isna().all() == (messages == 0)  # unknown, not "not deleted"
+    assert set(rows["source_version"]) == {f"fastf1 {LOCKED_VERSION}"}
+    assert (rows["lap_time_s"].dropna() > 0).all()
+    assert rows["is_deleted"].isna().all() == (messages == 0)  # unknown, not "not deleted"
     if session_kind(session) != "race":
         order = rows_of(fetched, f"race.{session_kind(session)}", weekend, session)
         assert len(order) == drivers
         assert sorted(order["position"].dropna()) == list(range(1, order["position"].notna().sum() + 1))
 
 
-@pytest.mark.parametrize(("season", "number", "session", "lacks"), spread(PARTLY))
-def test_a_half_loaded_session_is_refused_and_nothing_of_it_handed_over(source, season, number, session, lacks):
+@pytest.mark.parametrize(("season", "number", "session", "missing"), grouped(INCOMPLETE))
+def test_an_incomplete_session_is_refused_and_gives_no_rows(source, season, number, session, missing):
     weekend = weekend_of_round(season, number)
     fetched = fetch(source, weekend, session)
     [refusal] = [refusal for refusal in fetched.refused if refusal.session == session]
     assert refusal.weekend == weekend.key
-    assert lacks in refusal.reason.split(" missing: ")[0]
+    assert missing in refusal.reason.split(" missing: ")[0]
     assert "needs a lap of every starter" in refusal.reason
-    assert not refusal.retry  # years later nothing comes any more
+    assert not refusal.retry  # years later the data stay missing
     for table in fetched.tables:
         assert len(rows_of(fetched, table, weekend, session)) == 0, table
 
 
-@pytest.mark.parametrize(("season", "number"), spread(RACE_SHEETS))
+@pytest.mark.parametrize(("season", "number"), grouped(RACE_SHEETS))
 def test_official_results_need_no_timing(source, season, number):
     weekend = weekend_of_round(season, number)
     fetched = source.results([weekend])
@@ -106,7 +106,7 @@ def test_official_results_need_no_timing(source, season, number):
     assert "race" not in [refusal.session for refusal in fetched.refused]
 
 
-@pytest.mark.parametrize(("season", "number", "absent"), spread([
+@pytest.mark.parametrize(("season", "number", "absent"), grouped([
     (2023, 4, "logan-sargeant"), (2025, 6, "charles-leclerc")]))
 def test_timing_tells_a_car_that_never_started_from_one_that_stopped_in_the_first_lap(source, season, number, absent):
     order = source.results([weekend_of_round(season, number)]).tables["race.sprint_results"].set_index("driver")
@@ -148,12 +148,12 @@ def test_pit_lane_starters_take_the_last_slots(source):
 
 
 @pytest.mark.xdist_group("fastf1-1")
-def test_who_did_not_start_stays_on_the_sheet(source):
+def test_cars_that_did_not_start_stay_on_the_sheet(source):
     order = source.results([weekend_of_round(2026, 2)]).tables["race.results"]
-    out = order[order["grid_status"] == "not_started"]
-    assert sorted(out["driver"]) == ["alexander-albon", "gabriel-bortoleto", "lando-norris", "oscar-piastri"]
-    assert out["grid_position"].isna().all()
-    assert not out["classified"].any()
+    absent = order[order["grid_status"] == "not_started"]
+    assert sorted(absent["driver"]) == ["alexander-albon", "gabriel-bortoleto", "lando-norris", "oscar-piastri"]
+    assert absent["grid_position"].isna().all()
+    assert not absent["classified"].any()
 
 
 @pytest.mark.xdist_group("fastf1-0")
@@ -163,33 +163,33 @@ def test_the_same_sheet_has_the_same_hash(source):
 
 
 @pytest.mark.xdist_group("fastf1-1")
-def test_news_of_a_race_is_the_hash_that_its_results_get(source):
+def test_the_update_of_a_race_is_the_hash_of_its_results(source):
     weekend = weekend_of_round(2021, 1)
-    told = source.news(weekend, "post_race").version
-    assert [told] == list(source.results([weekend]).tables["race.results"]["content_hash"].unique())
-    assert source.news(weekend_of_round(2021, 18), "pre_race").version not in (None, told)
+    version = source.news(weekend, "post_race").version
+    assert [version] == list(source.results([weekend]).tables["race.results"]["content_hash"].unique())
+    assert source.news(weekend_of_round(2021, 18), "pre_race").version not in (None, version)
 
 
 @pytest.mark.xdist_group("fastf1-1")
 def test_generated_laps_have_no_place_and_are_not_accurate(source):
     laps = source.laps([weekend_of_round(2018, 4)]).tables["race.laps"].set_index(["driver", "lap"])
-    invented = laps.loc[[("esteban-ocon", 1), ("sergey-sirotkin", 1)]]
-    assert invented["position"].isna().all()
-    assert not invented["is_accurate"].any()
-    assert laps["compound"].isin(["SOFT", "UNKNOWN"]).all()  # ultra- and supersofts are not in our vocabulary
+    generated = laps.loc[[("esteban-ocon", 1), ("sergey-sirotkin", 1)]]
+    assert generated["position"].isna().all()
+    assert not generated["is_accurate"].any()
+    assert laps["compound"].isin(["SOFT", "UNKNOWN"]).all()  # ultrasoft and supersoft are not among our compounds
 
 
-@pytest.mark.parametrize(("season", "number"), spread([(2018, 4), (2023, 1), (2024, 1)]))
+@pytest.mark.parametrize(("season", "number"), grouped([(2018, 4), (2023, 1), (2024, 1)]))
 def test_no_two_cars_share_a_place_at_the_end_of_a_lap(source, season, number):
     laps = source.laps([weekend_of_round(season, number)]).tables["race.laps"]
-    placed = laps[laps["position"].notna()]
-    assert not placed.duplicated(["lap", "position"]).any()
-    running = laps.groupby("lap")["driver"].nunique()
-    assert (placed.groupby("lap")["position"].max() <= running).all()
+    with_position = laps[laps["position"].notna()]
+    assert not with_position.duplicated(["lap", "position"]).any()
+    cars = laps.groupby("lap")["driver"].nunique()
+    assert (with_position.groupby("lap")["position"].max() <= cars).all()
 
 
 @pytest.mark.xdist_group("fastf1-2")
-def test_official_qualifying_wins_over_what_fastf1_works_out(source):
+def test_official_qualifying_replaces_what_fastf1_computes(source):
     order = source.qualifying([weekend_of_round(2021, 18)]).tables["race.qualifying"].set_index("driver")
     assert order.loc["valtteri-bottas", ["position", "q1_s", "q3_s"]].tolist() == [1, 76.727, 75.875]
     assert order.loc["lance-stroll", "position"] == 20

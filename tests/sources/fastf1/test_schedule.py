@@ -64,8 +64,8 @@ def test_renumbered_rounds_are_found_by_date(schedules):
 
 def test_a_moved_race_is_found_by_its_place(schedules):
     weekends = [w for w in season_weekends(2024) if w.key != "2024-monaco"]
-    elsewhen = replace(weekend("2024-monaco"), round=None, sessions={"race": datetime(2024, 12, 20, tzinfo=UTC)})
-    assert "2024-monaco" in keys(schedules[2024], [*weekends, elsewhen], 2024)
+    moved = replace(weekend("2024-monaco"), round=None, sessions={"race": datetime(2024, 12, 20, tzinfo=UTC)})
+    assert "2024-monaco" in keys(schedules[2024], [*weekends, moved], 2024)
 
 
 def test_twin_races_stay_apart(schedules):
@@ -74,11 +74,11 @@ def test_twin_races_stay_apart(schedules):
     assert events["2020-styria"]["EventName"] == "Styrian Grand Prix"
 
 
-def test_an_event_that_we_do_not_know_becomes_a_weekend(schedules):
+def test_an_unknown_event_becomes_a_weekend(schedules):
     known = [w for w in season_weekends(2026) if w.key != "2026-barcelona-catalunya"]
     rows = {row["weekend"]: row for row in schedule.calendar_rows(schedules[2026], 2026, known, NOW)}
     assert set(rows) - {w.key for w in known} == {"2026-barcelona"}
-    assert rows["2026-barcelona"]["circuit"] == "barcelona"  # its town is called Montmeló in our list of circuits
+    assert rows["2026-barcelona"]["circuit"] == "barcelona"  # circuits.csv has Montmeló as its place
 
 
 def test_a_partial_schedule_gives_partial_rows(schedules):
@@ -93,12 +93,12 @@ def test_a_weekend_that_the_schedule_lacks_is_refused(source, monkeypatch, sched
 
 def test_a_session_in_the_future_is_refused_without_a_request(replay, source_at):
     source = source_at(now=datetime(2026, 12, 4, 10, tzinfo=UTC))
-    asked = len(replay.adapter.served) + len(replay.adapter.refused)
-    for ask in (source.laps, source.results):
-        refused = ask([weekend("2026-abu-dhabi")]).refused
+    requests = len(replay.adapter.served) + len(replay.adapter.refused)
+    for fetch in (source.laps, source.results):
+        refused = fetch([weekend("2026-abu-dhabi")]).refused
         assert [(r.reason, r.retry) for r in refused] == [
             ("has not been held yet (starts 2026-12-06 13:00 UTC)", True)]
-    assert len(replay.adapter.served) + len(replay.adapter.refused) == asked
+    assert len(replay.adapter.served) + len(replay.adapter.refused) == requests
 
 
 @pytest.mark.parametrize(("hour", "not_yet"), [
@@ -110,11 +110,11 @@ def test_on_a_sunday_with_qualifying_and_race_each_waits_for_its_own_start(repla
     assert all(r.retry for r in refused)
 
 
-def test_a_cancelled_weekend_lacks_nothing(source):
+def test_a_cancelled_weekend_is_refused_as_expected(source):
     assert [(r.session, r.expected) for r in source.laps([weekend("2026-saudi-arabia")]).refused] == [("race", True)]
 
 
-def test_what_is_not_there_may_come_for_a_week(replay, source_at):
+def test_missing_data_are_retried_for_a_week(replay, source_at):
     def retry(now):
         return {r.session: r.retry for r in source_at(now=now).practice([weekend("2026-qatar")]).refused}
 
@@ -122,16 +122,16 @@ def test_what_is_not_there_may_come_for_a_week(replay, source_at):
     assert retry(datetime(2026, 12, 30, tzinfo=UTC)) == {"practice_1": False, "practice_2": False, "practice_3": False}
 
 
-def test_a_session_that_came_too_early_is_forgotten(replay, source_at):
-    now = datetime(2025, 3, 16, 9, tzinfo=UTC)  # 2025-australia has a driver list and status, but no timing
+def test_a_session_loaded_too_early_is_removed_from_the_cache(replay, source_at):
+    now = datetime(2025, 3, 16, 9, tzinfo=UTC)  # 2025-australia is recorded with driver list and status, without timing
     [refusal] = source_at(now=now).laps([weekend("2025-australia")]).refused
     assert refusal.retry
     assert list(replay.cache_dir.glob("2025/*Australian*/*Race/*.ff1pkl")) == []
 
 
 def test_no_schedule_from_any_server(replay_tool, source_at, tmp_path):
-    (tmp_path / "nothing").mkdir()
-    with replay_tool.install(http_dir=tmp_path / "nothing", pickle_dir=None):
+    (tmp_path / "empty").mkdir()
+    with replay_tool.install(http_dir=tmp_path / "empty", pickle_dir=None):
         source = source_at()
         with pytest.raises(SourceUnavailable, match="schedule of 2024: FastF1 got none .* the stored calendar stays"):
             source.calendar([2024])

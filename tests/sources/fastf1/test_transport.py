@@ -1,4 +1,4 @@
-"""Failing servers, played by one on loopback: nothing of theirs is taken for an answer."""
+"""Failing servers, simulated on loopback: none of their answers is taken for data."""
 import json
 import socket
 import subprocess
@@ -24,12 +24,12 @@ EMPTY_SHEET = (b'{"MRData": {"limit": "30", "offset": "0", "total": "0", "RaceTa
 
 @contextmanager
 def loopback(answers):
-    """A server that gives `answers[part of the path]` as (status, headers, body), else 404; and what was asked."""
-    asked = []
+    """A server that gives `answers[part of the path]` as (status, headers, body), else 404, and its requested paths."""
+    paths = []
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self):
-            asked.append(self.path)
+            paths.append(self.path)
             status, headers, body = next((answer for part, answer in answers.items() if part in self.path),
                                          (404, {}, b""))
             self.send_response(status)
@@ -45,7 +45,7 @@ def loopback(answers):
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     try:
-        yield f"http://127.0.0.1:{server.server_port}", asked
+        yield f"http://127.0.0.1:{server.server_port}", paths
     finally:
         server.shutdown()
         server.server_close()
@@ -61,8 +61,8 @@ fastf1.ergast.interface.BASE_URL = f"{url}/ergast"
 
 
 @pytest.fixture
-def fastf1_at(fastf1_left_as_it_was, monkeypatch):
-    """Points all of FastF1's servers at one URL."""
+def fastf1_at(fastf1_restored, monkeypatch):
+    """Point all of FastF1's servers at one URL."""
     import fastf1._api
     import fastf1.ergast.interface
     import fastf1.events
@@ -89,18 +89,18 @@ def source(source_at, tmp_path):
 
 
 @pytest.mark.parametrize(("status", "headers", "reason"), [
-    (429, {"Retry-After": "77"}, "answered 429 .* left alone for 77 s"),
+    (429, {"Retry-After": "77"}, "answered 429 .* blocked for 77 s"),
     (504, {"Content-Type": "text/html"}, "504|Gateway"), (500, {}, "500|Server Error")])
 def test_an_error_of_jolpica_is_no_empty_sheet(fastf1_at, source, schedule_2023, status, headers, reason):
-    with loopback({"schedule_2023": schedule_2023, "/ergast/": (status, headers, b"<html>")}) as (url, asked):
+    with loopback({"schedule_2023": schedule_2023, "/ergast/": (status, headers, b"<html>")}) as (url, paths):
         fastf1_at(url)
         with pytest.raises(SourceUnavailable, match=reason):
             source.results([weekend("2023-bahrain")])
-        if status == 429:  # nobody asks again before the time has come
-            before = len(asked)
+        if status == 429:  # no request before the wait is over
+            before = len(paths)
             with pytest.raises(SourceUnavailable, match="is spent"):
                 source.results([weekend("2023-bahrain")])
-            assert len(asked) == before
+            assert len(paths) == before
 
 
 @pytest.mark.parametrize("status", [429, 503])
@@ -113,33 +113,33 @@ def test_an_outage_of_the_timing_is_not_taken_for_a_missing_feed(fastf1_at, sour
 
 
 @pytest.mark.parametrize(("status", "hint"), [(403, True), (404, False)])
-def test_what_the_timing_does_not_have_is_refused(fastf1_at, source, schedule_2023, status, hint, monkeypatch):
-    monkeypatch.setenv("F1_PASSWORD", "not to be shown")
+def test_a_session_without_timing_is_refused(fastf1_at, source, schedule_2023, status, hint, monkeypatch):
+    monkeypatch.setenv("F1_PASSWORD", "secret password")
     with loopback({"schedule_2023": schedule_2023, "/timing/": (status, {}, b""),
                    "/ergast/": (200, {}, EMPTY_SHEET)}) as (url, _):
         fastf1_at(url)
         [refusal] = source.laps([weekend("2023-bahrain")]).refused
     assert "TimingData missing" in refusal.reason
     assert ("F1_USERNAME and F1_PASSWORD" in refusal.reason) == hint
-    assert "not to be shown" not in refusal.reason
+    assert "secret password" not in refusal.reason
 
 
-def test_a_sheet_that_is_not_out_is_asked_for_anew(fastf1_at, source_at, tmp_path, schedule_2023):
-    """FastF1 keeps an answer for twelve hours; an empty one of race day must not stand for the official one."""
+def test_a_sheet_that_is_not_out_is_requested_again(fastf1_at, source_at, tmp_path, schedule_2023):
+    """FastF1 caches an answer for twelve hours; an empty one of race day must not hide the official one."""
     source = source_at(now=datetime(2023, 3, 5, 20, tzinfo=UTC), cache_dir=tmp_path / "cache", min_interval_s=0.0)
-    with loopback({"schedule_2023": schedule_2023, "/ergast/": (200, {}, EMPTY_SHEET)}) as (url, asked):
+    with loopback({"schedule_2023": schedule_2023, "/ergast/": (200, {}, EMPTY_SHEET)}) as (url, paths):
         fastf1_at(url)
         for _ in range(2):
             [refusal] = source.results([weekend("2023-bahrain")]).refused
-            assert "not there yet" in refusal.reason
+            assert "not out yet" in refusal.reason
             assert refusal.retry
-        assert sum("results" in path for path in asked) == 2
-        assert sum("schedule" in path for path in asked) == 1
+        assert sum("results" in path for path in paths) == 2
+        assert sum("schedule" in path for path in paths) == 1
 
 
 def test_sessions_moved_overnight_are_read_from_the_next_schedule(fastf1_at, source, recorded_schedule):
-    """2024 Sao Paulo, published on Saturday at 22:16 UTC: qualifying that day becomes Sunday morning, the race is
-    90 minutes earlier. FastF1 keeps a schedule for as long as its server says, and that is five minutes."""
+    """2024 São Paulo, published on Saturday at 22:16 UTC: qualifying moves from that day to Sunday morning, the race is
+    90 minutes earlier. FastF1 caches a schedule as long as its server says, which is five minutes."""
     answer = recorded_schedule(2024)
     assert answer.headers["Cache-Control"] == "max-age=300"
     before = answer.json()
@@ -147,8 +147,8 @@ def test_sessions_moved_overnight_are_read_from_the_next_schedule(fastf1_at, sou
     before["session4_date"][at], before["session5_date"][at] = "2024-11-02T15:00:00", "2024-11-03T14:00:00"
 
     def starts():
-        told = source.calendar([2024]).set_index("weekend").loc["2024-sao-paulo"]
-        return f"{told['qualifying_start']:%a %H:%M}", f"{told['race_start']:%a %H:%M}"
+        row = source.calendar([2024]).set_index("weekend").loc["2024-sao-paulo"]
+        return f"{row['qualifying_start']:%a %H:%M}", f"{row['race_start']:%a %H:%M}"
 
     answers = {"schedule_2024": (200, {"Cache-Control": "max-age=1"}, json.dumps(before).encode())}
     with loopback(answers) as (url, _):
@@ -159,13 +159,13 @@ def test_sessions_moved_overnight_are_read_from_the_next_schedule(fastf1_at, sou
         assert starts() == ("Sun 10:30", "Sun 15:30")
 
 
-def test_no_network(fastf1_at, source):
+def test_no_network_is_an_outage(fastf1_at, source):
     fastf1_at("http://127.0.0.1:9")
     with pytest.raises(SourceUnavailable, match="schedule of 2023"):
         source.results([weekend("2023-bahrain")])
 
 
-def test_no_network_after_the_schedule(fastf1_at, source, schedule_2023):
+def test_no_network_after_the_schedule_is_an_outage(fastf1_at, source, schedule_2023):
     with loopback({"schedule_2023": schedule_2023}) as (url, _):
         fastf1_at(url)
         source.calendar([2023])
@@ -192,27 +192,27 @@ for weekend in season_weekends(2023)[:3]:
     except SourceUnavailable as reason:
         print("unavailable")
 """
-    with loopback({"schedule_2023": schedule_2023, "/ergast/": (429, {"Retry-After": "3600"}, b"")}) as (url, asked):
-        running = [subprocess.Popen([sys.executable, "-c", code, url, str(tmp_path), name], stdout=subprocess.PIPE,
-                                    text=True) for name in ("one", "two")]
-        said = [process.communicate(timeout=120)[0].split() for process in running]
-    assert said == [["unavailable"] * 3] * 2
-    assert sum("ergast" in path for path in asked) <= 2  # at most one call each was under way
+    with loopback({"schedule_2023": schedule_2023, "/ergast/": (429, {"Retry-After": "3600"}, b"")}) as (url, paths):
+        processes = [subprocess.Popen([sys.executable, "-c", code, url, str(tmp_path), name], stdout=subprocess.PIPE,
+                                      text=True) for name in ("one", "two")]
+        outcomes = [process.communicate(timeout=120)[0].split() for process in processes]
+    assert outcomes == [["unavailable"] * 3] * 2
+    assert sum("ergast" in path for path in paths) <= 2  # at most one call in progress per process
 
 
 def test_retry_after():
-    def said(**headers):
+    def wait_s(**headers):
         response = requests.Response()
         response.headers.update({name.replace("_", "-"): value for name, value in headers.items()})
         return retry_after_s(response)
 
-    assert said(Retry_After="12") == 12
-    assert said(Retry_After="Sun, 05 Mar 2023 15:01:30 GMT", Date="Sun, 05 Mar 2023 15:00:00 GMT") == 90
-    assert said() == said(Retry_After="soon") == 300
+    assert wait_s(Retry_After="12") == 12
+    assert wait_s(Retry_After="Sun, 05 Mar 2023 15:01:30 GMT", Date="Sun, 05 Mar 2023 15:00:00 GMT") == 90
+    assert wait_s() == wait_s(Retry_After="soon") == 300
 
 
-def test_who_is_in_a_hurry_does_not_wait_for_a_server_that_says_nothing(fastf1_at, tmp_path):
-    """A sensor's tick must end, whatever hangs."""
+def test_a_timeout_ends_the_wait_for_a_silent_server(fastf1_at, tmp_path):
+    """A sensor's tick must end even if a server hangs."""
     from f1_pipelines.sources.fastf1_source import FastF1Source
 
     with socket.create_server(("127.0.0.1", 0)) as silent:
@@ -222,10 +222,10 @@ def test_who_is_in_a_hurry_does_not_wait_for_a_server_that_says_nothing(fastf1_a
             source.news(weekend("2023-bahrain"), "post_race")
 
 
-def test_news_is_one_sheet_and_no_timing(fastf1_at, source_at, tmp_path, schedule_2023):
+def test_an_update_requests_one_sheet_and_no_timing(fastf1_at, source_at, tmp_path, schedule_2023):
     source = source_at(now=datetime(2023, 3, 5, 20, tzinfo=UTC), cache_dir=tmp_path / "cache", min_interval_s=0.0)
-    with loopback({"schedule_2023": schedule_2023, "/ergast/": (200, {}, EMPTY_SHEET)}) as (url, asked):
+    with loopback({"schedule_2023": schedule_2023, "/ergast/": (200, {}, EMPTY_SHEET)}) as (url, paths):
         fastf1_at(url)
-        told = source.news(weekend("2023-bahrain"), "post_race")
-        assert told.version is None and "not there yet" in told.lacks
-        assert [("results" in path, "timing" in path) for path in asked if "schedule" not in path] == [(True, False)]
+        update = source.news(weekend("2023-bahrain"), "post_race")
+        assert update.version is None and "not out yet" in update.lacks
+        assert [("results" in path, "timing" in path) for path in paths if "schedule" not in path] == [(True, False)]

@@ -1,4 +1,4 @@
-"""What the sample's laps say of the parameters they were driven with, by the simplest fit that can."""
+"""The simplest possible fit on the sample's laps recovers the parameters they were driven with."""
 from __future__ import annotations
 
 import numpy as np
@@ -9,22 +9,21 @@ from f1_pipelines.identity.line_ups import embedded_weekends
 from f1_pipelines.sim import EngineParameters
 from f1_pipelines.sources.sample import true_parameters
 
-LEAST_LAPS = 350  # clear laps in free air that a race must have to be fitted here
-LEAST_STOPS = 10  # green ones; fewer say little: a wheel nut costs ten seconds
+MIN_LAPS = 350  # clear laps in free air for a fit of a race
+MIN_STOPS = 10  # under green; fewer say little, because a stuck wheel nut costs ten seconds
 SLICKS = ("SOFT", "MEDIUM", "HARD")
 ENGINE = EngineParameters()
 
 
 @pytest.fixture(scope="module")
-def fits(everything) -> pd.DataFrame:
-    """By weekend: fitted slope of the compound with most laps, base lap and green stop loss, and the true ones."""
+def fits(all_tables) -> pd.DataFrame:
+    """By weekend: fitted and true slope of the compound with most laps, base lap and green stop loss."""
     rows = []
-    for key, laps in everything["race.laps"].groupby("weekend"):
+    for key, laps in all_tables["race.laps"].groupby("weekend"):
         if not laps["compound"].isin(SLICKS).all() or (laps["track_status"] == "5").any():
             continue
-        weekend, staged = embedded_weekends()[key], _staged(laps)
-        truth = true_parameters(weekend)
-        if staged["free"].sum() >= LEAST_LAPS:
+        staged, truth = _staged(laps), true_parameters(embedded_weekends()[key])
+        if staged["free"].sum() >= MIN_LAPS:
             compound, slope, base = _fit(staged[staged["free"]], truth.race_laps)
             rows.append({
                 "weekend": key, "slope": slope, "true_slope": truth.degradation_s_per_lap[SLICKS.index(compound)],
@@ -46,7 +45,7 @@ def test_true_parameters_are_one_per_circuit_and_season_and_not_the_priors():
 def test_stop_losses_come_back(fits):
     error = (fits["stop"] - fits["true_stop"]).dropna()
     assert len(error) > 30
-    # A race has some fifteen green stops, and one in ten goes wrong by seconds: a single median may be 2 s off.
+    # A race has about fifteen green stops, and one in ten loses seconds: a single median may be 2 s off.
     assert abs(error.median()) < 0.5 and error.abs().median() < 0.8, error
     assert fits["stop"].corr(fits["true_stop"]) > 0.9
 
@@ -59,13 +58,13 @@ def test_degradation_comes_back_in_sign_and_size(fits):
 
 
 def test_base_pace_comes_back(fits):
-    error = fits["base"] - fits["true_base"]  # mean laps are slower than the median ones that it stands for
+    error = fits["base"] - fits["true_base"]  # the fit gives mean laps, which are slower than the true median
     assert error.abs().max() < 1.0 and abs(error.mean()) < 0.4, error
 
 
 def _staged(laps: pd.DataFrame) -> pd.DataFrame:
-    """Laps with wear and fuel counted as the engine counts them (a closed track spares both), and which are `free`:
-    green, undisturbed, and nobody within three seconds."""
+    """Laps with wear and fuel counted as in the engine (less behind a safety car), and whether they are `free`: green,
+    undisturbed, and no car within three seconds."""
     plain = laps.sort_values(["driver", "lap"], ignore_index=True)
     plain = plain.astype({"lap_time_s": float, "session_time_s": float, "tyre_age_laps": int, "lap": int})
     sc, vsc = plain["track_status"] == "4", plain["track_status"].str.contains("6")
@@ -82,7 +81,7 @@ def _staged(laps: pd.DataFrame) -> pd.DataFrame:
 
 
 def _fit(free: pd.DataFrame, distance: int) -> tuple[str, float, float]:
-    """Least squares in free air: driver, trend, offset and slope by compound; then again without the outliers.
+    """Least squares in free air: driver, trend, offset and slope by compound; repeated without outliers.
 
     Returns:
         The compound with most laps, its slope [s/lap], and the median car's lap at half distance on a new set [s].
@@ -100,8 +99,8 @@ def _fit(free: pd.DataFrame, distance: int) -> tuple[str, float, float]:
 
 
 def _stop_loss(laps: pd.DataFrame) -> float:
-    """Median over green stops of in-lap and out-lap, less the medians of the clear laps around them."""
-    lost = []
+    """Median over green stops of in-lap plus out-lap, less the medians of the clear laps before and after [s]."""
+    losses = []
     for _, car in laps.groupby("driver"):
         time, clear = car["lap_time_s"].to_numpy(), car["clear"].to_numpy()
         green = (car["track_status"] == "1").to_numpy()
@@ -109,5 +108,5 @@ def _stop_loss(laps: pd.DataFrame) -> float:
             before = [m for m in range(max(n - 4, 0), n) if clear[m]]
             after = [m for m in range(n + 2, min(n + 6, len(time))) if clear[m]]
             if green[n:n + 2].all() and n + 1 < len(time) and len(before) > 1 and len(after) > 1:
-                lost.append(time[n] + time[n + 1] - np.median(time[before]) - np.median(time[after]))
-    return float(np.median(lost)) if len(lost) >= LEAST_STOPS else float("nan")
+                losses.append(time[n] + time[n + 1] - np.median(time[before]) - np.median(time[after]))
+    return float(np.median(losses)) if len(losses) >= MIN_STOPS else float("nan")
