@@ -39,12 +39,13 @@ def simulated_rows(features: pd.DataFrame, trained: TrainedRanker, checkpoint: s
     rows = []
     for key, race in features[features["entered"]].groupby("weekend"):
         weekend, stage = known_weekend(str(key), settings().calendar_path), race["stage"].iloc[0]
-        circuit = circuit_for(weekend, circuits)
+        circuit, fitted = circuit_for(weekend, circuits), circuits.get(weekend.circuit)
+        inputs = {"pct_per_score": pace.pct_per_score, "circuit": asdict(fitted) if fitted else None}
         cars = field_of(race, trained.scores(race), f"{key}/{stage}/{checkpoint}")
         probabilities = position_probabilities(simulate(cars, weekend, circuit, pace, races), race["constructor"])
         probabilities = probabilities.assign(pace_s=pace_s(cars, pace, circuit),
                                              circuit_provenance=circuit.provenance,
-                                             inputs=_as_json(pace, circuits.get(weekend.circuit)))
+                                             inputs=json.dumps(inputs))
         probabilities["predicted_position"] = probabilities["expected_position"].rank(method="first").astype(int)
         rows.append(race[["weekend", "driver", "stage", "constructor"]].join(probabilities))
     frame = pd.concat(rows).assign(checkpoint=checkpoint, races=races, made_at=made_at)
@@ -53,13 +54,7 @@ def simulated_rows(features: pd.DataFrame, trained: TrainedRanker, checkpoint: s
 
 
 def simulated_again(features: pd.DataFrame, trained: TrainedRanker, stored: pd.DataFrame) -> pd.DataFrame:
-    """Recompute the rows of one stored simulated prediction from its inputs.
-
-    Args:
-        features: Feature rows that the prediction was computed from.
-        trained: Ranker of the prediction.
-        stored: Rows of the prediction in `ranking.simulated_predictions`.
-    """
+    """Recompute the `stored` rows of one simulated prediction from its feature rows and ranker."""
     first = stored.iloc[0]
     inputs = json.loads(first["inputs"])
     fields: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value
@@ -67,10 +62,6 @@ def simulated_again(features: pd.DataFrame, trained: TrainedRanker, stored: pd.D
     circuit = CircuitParameters(**fields) if fields else None
     return simulated_rows(features, trained, first["checkpoint"], FieldPace(inputs["pct_per_score"]),
                           {circuit.circuit: circuit} if circuit else {}, int(first["races"]), first["made_at"])
-
-
-def _as_json(pace: FieldPace, fitted: CircuitParameters | None) -> str:
-    return json.dumps({"pct_per_score": pace.pct_per_score, "circuit": asdict(fitted) if fitted else None})
 
 
 def field_of(race: pd.DataFrame, scores: np.ndarray, name: str) -> RaceField:

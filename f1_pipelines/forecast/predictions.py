@@ -91,11 +91,8 @@ def with_outcome(predictions: pd.DataFrame, results: pd.DataFrame) -> pd.DataFra
 
 
 def promoted_checkpoint(connection: duckdb.DuckDBPyConnection, folder: Path) -> tuple[str, Path]:
-    """Id and folder of the promoted checkpoint, which predictions use; of several, the newest.
-
-    Args:
-        connection: Connection to the published warehouse.
-        folder: Checkpoint folder; it comes before the stored path, which is outdated if the warehouse was moved.
+    """Id and folder of the promoted checkpoint, which predictions use; of several, the newest. `folder` comes before
+    the stored path, which is outdated if the warehouse was moved.
 
     Raises:
         NothingToPredict: No checkpoint is promoted.

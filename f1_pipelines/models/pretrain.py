@@ -9,12 +9,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
-from f1_pipelines.evaluation.metrics import spearman
 from f1_pipelines.models.checkpoints import save_checkpoint
 from f1_pipelines.models.config import F1NET, RANKER, TrainConfig
+from f1_pipelines.models.continual.chain import mean_spearman
 from f1_pipelines.models.continual.fisher import fisher_information
 from f1_pipelines.models.position_model import with_position_model
 from f1_pipelines.models.training import train, training_races
@@ -64,11 +63,8 @@ def pretrain_one(rows: pd.DataFrame, config: TrainConfig, *, data_version: str, 
     trained = with_position_model(trained, races)
     fisher = fisher_information(trained, races)
     seconds = time.perf_counter() - start
-    races = races.assign(score=trained.scores(races))
-    fit = float(np.mean([spearman(race["score"], race["official_order"].astype("float64"))
-                         for _, race in races.groupby("weekend")]))
     # A fit, not a test: these are the training races.
-    metrics = {"loss": history[-1]["loss"], "fit_spearman": fit}
+    metrics = {"loss": history[-1]["loss"], "fit_spearman": mean_spearman(trained, races)}
     checkpoint = save_checkpoint(trained, folder, kind="pretrained", data_version=data_version, metrics=metrics,
                                  created_at=created_at, fisher=fisher)
     return Pretrained({

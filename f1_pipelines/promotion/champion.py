@@ -61,15 +61,8 @@ def champion_of(connection: duckdb.DuckDBPyConnection) -> str | None:
 
 
 def newest_candidate(connection: duckdb.DuckDBPyConnection, model: str) -> str | None:
-    """Id of the checkpoint to decide on: the newest link of a model's newest pretrained ranker, or else that ranker.
-
-    Args:
-        connection: Connection to the warehouse.
-        model: Architecture, one of `tables.ranking.MODELS`.
-
-    Returns:
-        None if no ranker is pretrained.
-    """
+    """Id of the checkpoint to decide on: the newest link of the newest pretrained ranker of a model, one of
+    `tables.ranking.MODELS`, or else that ranker; None if no ranker is pretrained."""
     rows = connection.execute("""
         WITH pretrained AS (
             SELECT checkpoint FROM ranking.checkpoints WHERE kind = 'pretrained' AND model = ?
@@ -148,9 +141,8 @@ def usable(connection: duckdb.DuckDBPyConnection, checkpoint: str, folder: Path)
     if not rows:
         newest = [recent for (recent,) in connection.execute(
             "SELECT checkpoint FROM ranking.checkpoints ORDER BY created_at DESC LIMIT 3").fetchall()]
-        raise UnknownCheckpoint(f'"{checkpoint}" is no checkpoint of this warehouse; '
-                                + (f"the newest are {', '.join(newest)}" if newest else
-                                   "there are none yet: materialize pretrained_ranker"))
+        raise UnknownCheckpoint(f'"{checkpoint}" is no checkpoint of this warehouse; the newest: '
+                                f"{', '.join(newest) or 'none yet, materialize pretrained_ranker'}")
     try:
         return load_checkpoint(folder / checkpoint if (folder / checkpoint).is_dir() else Path(rows[0][0]))
     except CheckpointError as problem:
@@ -175,16 +167,7 @@ def ancestry(connection: duckdb.DuckDBPyConnection, checkpoint: str) -> list[str
 
 def acceptance_of(connection: duckdb.DuckDBPyConnection, checkpoint: Checkpoint, rows: pd.DataFrame, folder: Path,
                   champion: Checkpoint | None = None, limits: Limits = LIMITS) -> AcceptanceResult:
-    """Load a checkpoint's ancestors and run `acceptance_test`.
-
-    Args:
-        connection: Connection to the warehouse.
-        checkpoint: The candidate.
-        rows: Starters of completed races with features and outcome.
-        folder: Checkpoint folder.
-        champion: As for `acceptance_test`.
-        limits: As for `acceptance_test`.
-    """
+    """Load a checkpoint's parent and pretrained ranker, and run `acceptance_test` (arguments: see there)."""
     parent, ancestors = checkpoint.meta["parent"], []
     if parent:
         chain = ancestry(connection, parent)
