@@ -83,9 +83,9 @@ def _maximise(posterior: Posterior, weights: np.ndarray) -> np.ndarray:
         posterior: Returns value, gradient, and minus the Hessian, (weights.size, weights.size).
         weights: Initial weights.
     """
-    value, gradient, hessian = posterior(weights)
+    value, gradient, curvature = posterior(weights)
     for _ in range(_STEPS):
-        step = np.linalg.solve(hessian, gradient.ravel()).reshape(weights.shape)
+        step = np.linalg.solve(curvature, gradient.ravel()).reshape(weights.shape)
         size = 1.0
         while True:  # a full step may overshoot far from the maximum
             proposal = weights + size * step
@@ -94,7 +94,7 @@ def _maximise(posterior: Posterior, weights: np.ndarray) -> np.ndarray:
                 break
             size /= 2.0
         gain, weights = values[0] - value, proposal
-        value, gradient, hessian = values
+        value, gradient, curvature = values
         if gain < 1e-9:
             break
     return weights
@@ -104,7 +104,7 @@ def _posterior(x: np.ndarray, started: np.ndarray, finished: np.ndarray, weights
                precision: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
     """Log posterior, its gradient (heads, F), and minus its Hessian (heads F, heads F)."""
     heads, inputs = weights.shape
-    hessian = np.kron(precision, np.eye(inputs))
+    curvature = np.kron(precision, np.eye(inputs))
     gradient = -precision @ weights
     value = 0.5 * float((gradient * weights).sum())
     for head, (start, end) in enumerate(_ranges(x.shape[1])):
@@ -125,8 +125,8 @@ def _posterior(x: np.ndarray, started: np.ndarray, finished: np.ndarray, weights
         gradient[head] += ((x[:, start:end] - mean) * filled[:, :, None]).sum(axis=(0, 1))
         spread = np.einsum("bn,bnf,bng->fg", odds.sum(axis=1), x, x) - np.einsum("bpf,bpg->fg", mean, mean)
         block = slice(head * inputs, (head + 1) * inputs)
-        hessian[block, block] += spread
-    return value, gradient, hessian
+        curvature[block, block] += spread
+    return value, gradient, curvature
 
 
 def sample_places(strengths: np.ndarray, stops: np.ndarray, draws: int, rng: np.random.Generator) -> np.ndarray:
