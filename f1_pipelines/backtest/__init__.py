@@ -1,1 +1,1 @@
-"""Every predictor evaluated on past races, always forwards in time: protocols, predictors, report."""
+"""Backtests of all predictors on past races, each trained on earlier races only: protocols, predictors, report."""

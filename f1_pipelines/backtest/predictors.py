@@ -1,4 +1,4 @@
-"""The models as predictors of the evaluation protocols: fit on past races, score one race, draw its places."""
+"""The models as predictors of the evaluation protocols: fit on past races, score one race, sample its places."""
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
@@ -16,11 +16,11 @@ from f1_pipelines.models.training import train
 
 @dataclass
 class TrainedPredictor:
-    """Trains afresh on what each fold gives it; named as the model is.
+    """Trains a new ranker on each fold; has the name of its model.
 
     Attributes:
-        config: Dial settings; the seasons are taken from what `fit` is given.
-        last_seasons: How many of the latest seasons to learn from, None for all.
+        config: Hyperparameters; the seasons come from the rows of `fit`.
+        last_seasons: Number of latest seasons to learn from, None for all.
     """
 
     config: TrainConfig
@@ -33,64 +33,65 @@ class TrainedPredictor:
         return self.config.model
 
     def fit(self, train_rows: pd.DataFrame) -> None:
-        """Learn from the latest seasons of these races, unless that was done."""
+        """Train on the latest seasons of these races, unless these rows are the same as last time."""
         seasons = sorted(int(season) for season in train_rows["season"].unique())
-        used = seasons if self.last_seasons is None else seasons[-self.last_seasons:]
-        rows = train_rows[train_rows["season"].isin(used)]
+        latest = seasons if self.last_seasons is None else seasons[-self.last_seasons:]
+        rows = train_rows[train_rows["season"].isin(latest)]
         if self._rows is None or not rows.equals(self._rows):
             self._rows = rows
-            self.trained, _ = train(rows, replace(self.config, seasons=tuple(used)))
+            self.trained, _ = train(rows, replace(self.config, seasons=tuple(latest)))
 
     def scores(self, race: pd.DataFrame) -> np.ndarray:
         """Score one race, higher = further ahead."""
         return self.ranker_for(race).scores(race)
 
     def drawn(self, race: pd.DataFrame) -> np.ndarray:
-        """Places of many races, (DRAWS, N). What turns scores into them is fitted on the races of `fit`, when asked."""
+        """Finishing places of many races, (DRAWS, N). The position model is fitted on the `fit` rows, on first use."""
         trained, [stage] = self.ranker_for(race), race["stage"].unique()
         if trained.places is None or stage not in trained.places.weights:
             trained = self.trained = with_position_model(trained, self._rows, [stage])
         return draw(trained.position_model(), race, trained.scores(race), self.name)
 
     def ranker_for(self, race: pd.DataFrame) -> TrainedRanker:
-        """What scores this race."""
+        """The trained ranker, the same for every race."""
         if self.trained is None:
-            raise RuntimeError(f"{self.name} has learnt nothing yet: call fit first")
+            raise RuntimeError(f"{self.name} is not trained yet: call fit first")
         return self.trained
 
 
 @dataclass
 class GridLogit:
-    """The grid and nothing else, with probabilities learnt from past races: what a model of chances has to beat."""
+    """Grid order, with probabilities fitted on past races: the baseline for probabilistic predictors."""
 
     name: str = "grid_logit"
-    _places: PositionModel | None = field(default=None, repr=False)
+    _position_model: PositionModel | None = field(default=None, repr=False)
 
     def fit(self, train_rows: pd.DataFrame) -> None:
-        """Learn how much a place on the grid is worth."""
-        self._places = fit_position_model({"grid": train_rows}, {"grid": np.zeros(len(train_rows))}, GRID_INPUTS)
+        """Fit the probabilities of each grid position."""
+        scores = {"grid": np.zeros(len(train_rows))}
+        self._position_model = fit_position_model({"grid": train_rows}, scores, GRID_INPUTS)
 
     def scores(self, race: pd.DataFrame) -> np.ndarray:
-        """The order of the grid."""
+        """Score by grid order."""
         return -by_grid(race).astype("float64").fillna(len(race) + 1.0).to_numpy()
 
     def drawn(self, race: pd.DataFrame) -> np.ndarray:
-        """Places of many races, (DRAWS, N)."""
-        if self._places is None:
-            raise RuntimeError(f"{self.name} has learnt nothing yet: call fit first")
-        return draw(self._places, race.assign(stage="grid"), np.zeros(len(race)), self.name)
+        """Finishing places of many races, (DRAWS, N)."""
+        if self._position_model is None:
+            raise RuntimeError(f"{self.name} is not trained yet: call fit first")
+        return draw(self._position_model, race.assign(stage="grid"), np.zeros(len(race)), self.name)
 
 
-def draw(places: PositionModel, race: pd.DataFrame, scores: np.ndarray, *names: str) -> np.ndarray:
-    """Places of `DRAWS` races of this field, (DRAWS, N): always the same for the same race and names."""
-    return places.drawn(race, scores, rng_for(str(race["weekend"].iloc[0]), str(race["stage"].iloc[0]), *names))
+def draw(position_model: PositionModel, race: pd.DataFrame, scores: np.ndarray, *names: str) -> np.ndarray:
+    """Sample the finishing places of `DRAWS` races of this field, (DRAWS, N); race and names determine the seed."""
+    return position_model.drawn(race, scores, rng_for(str(race["weekend"].iloc[0]), str(race["stage"].iloc[0]), *names))
 
 
 def f1net_reference() -> TrainedPredictor:
-    """F1Net as described: its own inputs, trained on the four seasons before."""
+    """F1Net as published: its own inputs, trained on the previous four seasons."""
     return TrainedPredictor(F1NET, last_seasons=4)
 
 
 def champion() -> TrainedPredictor:
-    """Our ranker, trained on every season before."""
+    """Our ranker, trained on all previous seasons."""
     return TrainedPredictor(RANKER)

@@ -1,4 +1,4 @@
-"""Every predictor under every protocol, as rows of the evaluation tables, and what the numbers depend on."""
+"""Rows of the evaluation tables: all predictors under one protocol, and the versions that the numbers depend on."""
 from __future__ import annotations
 
 import hashlib
@@ -23,13 +23,13 @@ from f1_pipelines.evaluation.calibration import expected_calibration_error, reli
 from f1_pipelines.features.history import data_version
 from f1_pipelines.tables.evaluation import CALIBRATION, EVALUATION, EVALUATION_SLICES, EVALUATION_SUMMARY
 
-# Raised when the same rows and settings give other numbers than before.
+# Raised when the same rows and settings give different numbers.
 EVALUATION_VERSION = "3"
 
 
 @dataclass(frozen=True)
 class ProtocolReport:
-    """Rows of the four evaluation tables, of one protocol, less `evaluated_at`."""
+    """Rows of the four evaluation tables for one protocol, without `evaluated_at`."""
 
     races: pd.DataFrame
     summary: pd.DataFrame
@@ -38,13 +38,13 @@ class ProtocolReport:
 
 
 def default_predictors(protocol: str, results: pd.DataFrame, checkpoints: Path | None = None) -> list[Predictor]:
-    """The baselines, the reference and our ranker, its simulated races; where a season is followed race by race, each
-    model as it keeps learning (`_ewc`) and as it was before the season.
+    """The baselines, F1Net, our ranker and its simulated races. Protocols that test race by race have each model both
+    with an update after each race (`_ewc`) and as pretrained before the season.
 
     Args:
-        protocol: Name of the protocol.
+        protocol: Protocol name.
         results: Rows of `race.results`, for the simulated races.
-        checkpoints: Folder with pretrainings that need not be repeated.
+        checkpoints: Folder of stored pretrainings to reuse.
     """
     from f1_pipelines.backtest.continual_predictors import ContinualPredictor, PretrainedPredictor
     from f1_pipelines.backtest.predictors import GridLogit, TrainedPredictor, champion, f1net_reference
@@ -55,10 +55,10 @@ def default_predictors(protocol: str, results: pd.DataFrame, checkpoints: Path |
 
     if protocol in SEASONS_TESTED_BY_WEEKEND:
         stored = PretrainingCache(checkpoints) if checkpoints else None
-        learning = ContinualPredictor(DEFAULT, stored=stored)
-        ours: TrainedPredictor | ContinualPredictor = learning
+        continual = ContinualPredictor(DEFAULT, stored=stored)
+        ours: TrainedPredictor | ContinualPredictor = continual
         reference = ContinualPredictor(DEFAULT, F1NET, stored=stored)
-        models: list[Predictor] = [PretrainedPredictor(reference), reference, PretrainedPredictor(learning), learning]
+        models: list[Predictor] = [PretrainedPredictor(reference), reference, PretrainedPredictor(continual), continual]
     else:
         ours = champion()
         models = [f1net_reference(), ours]
@@ -67,8 +67,8 @@ def default_predictors(protocol: str, results: pd.DataFrame, checkpoints: Path |
 
 
 def rows_of(rows: pd.DataFrame, protocol: str) -> pd.DataFrame:
-    """The rows that a protocol looks at: a later race changes none of its numbers. Empty where it has no test race, or
-    no earlier season to learn from."""
+    """The rows that a protocol uses, so that later races change none of its numbers. Empty without a test race, or
+    without an earlier season to train on."""
     tested = {**SEASONS_TESTED, **SEASONS_TESTED_BY_WEEKEND}[protocol]
     upto = rows[rows["season"] <= max(tested)]
     train, _ = next(folds(upto, protocol), (upto.iloc[:0], upto))
@@ -76,12 +76,12 @@ def rows_of(rows: pd.DataFrame, protocol: str) -> pd.DataFrame:
 
 
 def versions(rows: pd.DataFrame, kinds: pd.DataFrame, protocol: str) -> tuple[str, str]:
-    """What the numbers of a protocol depend on: version of its rows, digest of settings and code.
+    """What the numbers of a protocol depend on: version of its rows, digest of settings and code versions.
 
     Args:
-        rows: As `rows_of` gives them.
-        kinds: What the races were like (`evaluation.slices.kinds_of_race`).
-        protocol: Its name.
+        rows: Rows from `rows_of`.
+        kinds: Slices of each race (`backtest.slices.kinds_of_race`).
+        protocol: Protocol name.
     """
     from f1_pipelines.forecast.monte_carlo import DAY_SD_PCT, STRETCH
     from f1_pipelines.forecast.monte_carlo_rows import evaluated_races
@@ -99,32 +99,32 @@ def versions(rows: pd.DataFrame, kinds: pd.DataFrame, protocol: str) -> tuple[st
 def evaluate_protocol(rows: pd.DataFrame, results: pd.DataFrame, kinds: pd.DataFrame, protocol: str,
                       log: Callable[[str], None], known: KnownFolds | None = None,
                       checkpoints: Path | None = None) -> ProtocolReport:
-    """Judge predictors under one protocol.
+    """Evaluate the default predictors under one protocol.
 
     Args:
-        rows: Starters of run races with features and outcome, as `rows_of` gives them.
+        rows: Starters of completed races with features and outcome, from `rows_of`.
         results: Rows of `race.results` of these races.
-        kinds: What the races were like (`evaluation.slices.kinds_of_race`).
-        protocol: Its name.
-        log: Receives a line for each predictor.
-        known: Folds of this run's other protocols, which are not judged again where this one has them too.
-        checkpoints: Folder with pretrainings that need not be repeated.
+        kinds: Slices of each race (`backtest.slices.kinds_of_race`).
+        protocol: Protocol name.
+        log: Receives progress lines.
+        known: Fold results of this run's other protocols, reused and extended.
+        checkpoints: Folder of stored pretrainings to reuse.
     """
     from f1_pipelines.models.training import one_thread
 
     seasons = {**SEASONS_TESTED, **SEASONS_TESTED_BY_WEEKEND}[protocol]
     unit = "season" if protocol in SEASONS_TESTED else "race"
-    log(f"{protocol}: testing {seasons[0]} to {seasons[-1]}, each {unit} on what earlier ones taught")
+    log(f"{protocol}: testing {seasons[0]} to {seasons[-1]}, each {unit} after training on earlier ones")
     data, settings = versions(rows, kinds, protocol)
-    with one_thread():  # for scoring too these models are too small for two
-        judged = evaluate_races(default_predictors(protocol, results, checkpoints), rows, protocol,
+    with one_thread():  # the models are too small for two threads, also when scoring
+        evaluation = evaluate_races(default_predictors(protocol, results, checkpoints), rows, protocol,
                                 known if protocol in SEASONS_TESTED else None)
-    summary = summarise(judged.races).rename(columns={"races": "n_races", "delta": "delta_spearman"})
-    table = reliability(judged.cars) if len(judged.cars) else pd.DataFrame(columns=CALIBRATION.column_names)
-    if len(table):
-        errors = expected_calibration_error(table).reset_index().assign(population="starters")
+    summary = summarise(evaluation.races).rename(columns={"races": "n_races", "delta": "delta_spearman"})
+    bins = reliability(evaluation.cars) if len(evaluation.cars) else pd.DataFrame(columns=CALIBRATION.column_names)
+    if len(bins):
+        errors = expected_calibration_error(bins).reset_index().assign(population="starters")
         summary = summary.merge(errors, on=["predictor", "protocol", "population"], how="left")
-    frames = {EVALUATION: judged.races, EVALUATION_SUMMARY: summary, CALIBRATION: table,
-              EVALUATION_SLICES: by_slice(judged.races, kinds)}
+    frames = {EVALUATION: evaluation.races, EVALUATION_SUMMARY: summary, CALIBRATION: bins,
+              EVALUATION_SLICES: by_slice(evaluation.races, kinds)}
     return ProtocolReport(*(frame.assign(data_version=data, settings_version=settings).reindex(
-        columns=[name for name in of.column_names if name != "evaluated_at"]) for of, frame in frames.items()))
+        columns=[name for name in table.column_names if name != "evaluated_at"]) for table, frame in frames.items()))

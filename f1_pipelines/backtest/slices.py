@@ -1,4 +1,4 @@
-"""Where the gain over grid order comes from: the same races by season, circuit and weather."""
+"""Slices of an evaluation by season, circuit and weather: where the gain over grid order comes from."""
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -8,19 +8,19 @@ import pandas as pd
 from f1_pipelines.evaluation.bootstrap import mean_interval
 from f1_pipelines.identity.circuits import UnknownCircuit, circuit_of
 
-WET_SHARE = 0.02  # of laps on rain tyres; with more of them it was no dry race
+WET_SHARE = 0.02  # share of laps on rain tyres from which a race counts as wet
 RAIN_TYRES = ("INTERMEDIATE", "WET")
 
 
 def kinds_of_race(calendar: pd.DataFrame, laps: pd.DataFrame) -> pd.DataFrame:
-    """What each weekend was like, as text.
+    """The slices that each weekend belongs to, as text.
 
     Args:
         calendar: Rows of `race.calendar`: weekend, season, circuit, layout.
-        laps: Rows of `race.laps`: weekend, compound. Weekends without any are unknown.
+        laps: Rows of `race.laps`: weekend, compound. The weather of a weekend without rows is unknown.
 
     Returns:
-        On weekend: season; circuit (race, street or unknown); weather (dry, wet or unknown).
+        Indexed by weekend: season; circuit (race, street or unknown); weather (dry, wet or unknown).
     """
     known = laps[laps["compound"].notna() & (laps["compound"] != "UNKNOWN")]
     rain = known["compound"].isin(RAIN_TYRES).groupby(known["weekend"]).mean()
@@ -32,11 +32,11 @@ def kinds_of_race(calendar: pd.DataFrame, laps: pd.DataFrame) -> pd.DataFrame:
 
 
 def by_slice(races: pd.DataFrame, kinds: pd.DataFrame, against: str = "grid") -> pd.DataFrame:
-    """Mean Spearman of all starters in each slice, with paired intervals against another predictor.
+    """Mean Spearman of all starters in each slice, with paired intervals of the difference from another predictor.
 
     Args:
         races: Rows of `ranking.evaluation`.
-        kinds: As `kinds_of_race` gives them.
+        kinds: From `kinds_of_race`.
         against: Predictor to compare with.
 
     Returns:
@@ -52,10 +52,10 @@ def _slices(part: pd.DataFrame, protocol: str, kinds: pd.DataFrame, against: str
     for kind in kinds.columns:
         for name, races in rho.groupby(kinds[kind].reindex(rho.index).fillna("unknown")):
             for predictor in races.columns:
-                apart = (races[predictor] - races[against]).dropna()
-                low, high = mean_interval(apart)
+                deltas = (races[predictor] - races[against]).dropna()
+                low, high = mean_interval(deltas)
                 yield {"predictor": predictor, "protocol": protocol, "kind": kind, "slice": name,
-                       "n_races": len(apart), "spearman": races[predictor].mean(), "delta_spearman": apart.mean(),
+                       "n_races": len(deltas), "spearman": races[predictor].mean(), "delta_spearman": deltas.mean(),
                        "delta_low": low, "delta_high": high}
 
 

@@ -1,1 +1,1 @@
-"""Forecasts of a race: the ranker's order with its probabilities, and simulated races of the same field."""
+"""Race forecasts: the ranker's order with probabilities, and simulated races of the same field."""

@@ -1,4 +1,4 @@
-"""Rows of `ranking.simulated_predictions`, and the simulated races as a predictor of the evaluation protocols."""
+"""Rows of `ranking.simulated_predictions`, and simulated races as a predictor of the evaluation protocols."""
 from __future__ import annotations
 
 import json
@@ -20,31 +20,32 @@ from f1_pipelines.tables.ranking import SIMULATED_PREDICTIONS
 if TYPE_CHECKING:
     from f1_pipelines.models.trained import TrainedRanker
 
-EVALUATED_RACES = 500  # simulated at most for each race that a protocol tests: 0.2 s each
+EVALUATED_RACES = 500  # simulated races per test race of a protocol, at most: 0.2 s per test race
 
 
 def simulated_rows(features: pd.DataFrame, trained: TrainedRanker, checkpoint: str, pace: FieldPace,
                    circuits: dict[str, CircuitParameters], races: int, made_at: datetime) -> pd.DataFrame:
-    """Rows of `ranking.simulated_predictions`. Half a second for each weekend and thousand races.
+    """Rows of `ranking.simulated_predictions`. Takes 0.5 s per weekend and 1,000 races.
 
     Args:
-        features: Rows of `features.ranking`, one stage a weekend; cars that are not entered are left out.
-        trained: The ranker whose scores are paces.
-        checkpoint: Its id.
-        pace: What a score is worth (`simulated.learn_pace`).
-        circuits: Fitted circuits by id; the others have their prior.
-        races: Simulated races.
-        made_at: When, timezone-aware.
+        features: Rows of `features.ranking`, one stage per weekend; cars that are not entered are left out.
+        trained: Ranker whose scores give the pace.
+        checkpoint: Id of the ranker.
+        pace: Pace per unit of score (`monte_carlo.learn_pace`).
+        circuits: Fitted circuits by id; the others use their prior.
+        races: Number of simulated races.
+        made_at: Time of the prediction, timezone-aware.
     """
     rows = []
     for key, race in features[features["entered"]].groupby("weekend"):
         weekend, stage = known_weekend(str(key), settings().calendar_path), race["stage"].iloc[0]
-        circuit = circuit_for(weekend, circuits)
-        field_ = field_of(race, trained.scores(race), f"{key}/{stage}/{checkpoint}")
-        probabilities = position_probabilities(simulate(field_, weekend, circuit, pace, races), race["constructor"])
-        probabilities = probabilities.assign(pace_s=pace_s(field_, pace, circuit),
+        circuit, fitted = circuit_for(weekend, circuits), circuits.get(weekend.circuit)
+        inputs = {"pct_per_score": pace.pct_per_score, "circuit": asdict(fitted) if fitted else None}
+        cars = field_of(race, trained.scores(race), f"{key}/{stage}/{checkpoint}")
+        probabilities = position_probabilities(simulate(cars, weekend, circuit, pace, races), race["constructor"])
+        probabilities = probabilities.assign(pace_s=pace_s(cars, pace, circuit),
                                              circuit_provenance=circuit.provenance,
-                                             inputs=_as_json(pace, circuits.get(weekend.circuit)))
+                                             inputs=json.dumps(inputs))
         probabilities["predicted_position"] = probabilities["expected_position"].rank(method="first").astype(int)
         rows.append(race[["weekend", "driver", "stage", "constructor"]].join(probabilities))
     frame = pd.concat(rows).assign(checkpoint=checkpoint, races=races, made_at=made_at)
@@ -53,13 +54,7 @@ def simulated_rows(features: pd.DataFrame, trained: TrainedRanker, checkpoint: s
 
 
 def simulated_again(features: pd.DataFrame, trained: TrainedRanker, stored: pd.DataFrame) -> pd.DataFrame:
-    """The rows of one simulated prediction made again from what came in.
-
-    Args:
-        features: The rows it was made from.
-        trained: Its ranker.
-        stored: Its rows of `ranking.simulated_predictions`.
-    """
+    """Recompute the `stored` rows of one simulated prediction from its feature rows and ranker."""
     first = stored.iloc[0]
     inputs = json.loads(first["inputs"])
     fields: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value
@@ -69,12 +64,8 @@ def simulated_again(features: pd.DataFrame, trained: TrainedRanker, stored: pd.D
                           {circuit.circuit: circuit} if circuit else {}, int(first["races"]), first["made_at"])
 
 
-def _as_json(pace: FieldPace, fitted: CircuitParameters | None) -> str:
-    return json.dumps({"pct_per_score": pace.pct_per_score, "circuit": asdict(fitted) if fitted else None})
-
-
 def field_of(race: pd.DataFrame, scores: np.ndarray, name: str) -> RaceField:
-    """The cars of one race as the simulator takes them: the grid, before it the order of qualifying."""
+    """The cars of one race for the simulator. They start in grid order, or in qualifying order if no grid is known."""
     start = race["grid_position"].to_numpy("float64", na_value=np.nan)
     if np.isnan(start).all():
         start = race["qualifying_position"].to_numpy("float64", na_value=np.nan)
@@ -83,7 +74,7 @@ def field_of(race: pd.DataFrame, scores: np.ndarray, name: str) -> RaceField:
 
 
 def evaluated_races() -> int:
-    """Simulated races behind each race of an evaluation."""
+    """Number of simulated races per test race of an evaluation."""
     return min(EVALUATED_RACES, settings().f1_simulated_races)
 
 
@@ -92,26 +83,26 @@ class HasRanker(Protocol):
 
     @property
     def name(self) -> str:
-        """As in `ranking.evaluation.predictor`."""
+        """Its name in `ranking.evaluation.predictor`."""
         ...
 
     def fit(self, train_rows: pd.DataFrame) -> None:
-        """Learn from races."""
+        """Train on races."""
         ...
 
     def ranker_for(self, race: pd.DataFrame) -> TrainedRanker:
-        """What scores this race."""
+        """The ranker that scores this race."""
         ...
 
 
 @dataclass
 class SimulatedRaces:
-    """Simulated races in which the paces are another predictor's scores.
+    """Predictor that simulates races with the scores of another predictor as pace.
 
     Attributes:
-        of: Whose; it is fitted along.
-        results: Rows of `race.results`: the gaps at the flag that teach what a score is worth.
-        races: Simulated for each real one.
+        of: The other predictor; `fit` also fits it.
+        results: Rows of `race.results`, whose gaps at the flag give the pace per unit of score.
+        races: Simulated races per real race.
     """
 
     of: HasRanker
@@ -126,16 +117,16 @@ class SimulatedRaces:
         return f"{self.of.name}_simulated"
 
     def fit(self, train_rows: pd.DataFrame) -> None:
-        """Learn from races; only theirs of the results are looked at."""
+        """Train on races; of the results, only those of these races are used."""
         self.of.fit(train_rows)
         self._rows, self._pace, self._drawn = train_rows, None, {}
 
     def scores(self, race: pd.DataFrame) -> np.ndarray:
-        """Minus the mean place."""
+        """Minus the mean finishing place."""
         return -self.drawn(race).mean(axis=0)
 
     def drawn(self, race: pd.DataFrame) -> np.ndarray:
-        """Places of simulated races, (races, N)."""
+        """Finishing places of simulated races, (races, N)."""
         key = str(race["weekend"].iloc[0])
         if key not in self._drawn:
             trained = self.of.ranker_for(race)
@@ -146,10 +137,10 @@ class SimulatedRaces:
         return self._drawn[key]
 
     def _pace_of(self, trained: TrainedRanker) -> FieldPace:
-        """What a score of this ranker is worth; learnt once while it stays."""
+        """Pace per unit of this ranker's score, cached until the ranker changes."""
         if self._pace is None or self._pace[0] is not trained.model:
             if self._rows is None:
-                raise RuntimeError(f"{self.name} has learnt nothing yet: call fit first")
-            taught = self._rows[self._rows["season"].isin(trained.seasons)]
-            self._pace = trained.model, learn_pace(taught, trained.scores(taught), self.results)
+                raise RuntimeError(f"{self.name} is not trained yet: call fit first")
+            rows = self._rows[self._rows["season"].isin(trained.seasons)]
+            self._pace = trained.model, learn_pace(rows, trained.scores(rows), self.results)
         return self._pace[1]

@@ -1,4 +1,4 @@
-"""Rows of `ranking.predictions`: an order from scores, its outcome once known, and the model that gives it."""
+"""Rows of `ranking.predictions`: predicted orders, their outcomes, and the checkpoint to predict with."""
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -23,32 +23,32 @@ if TYPE_CHECKING:
 
 
 class NothingToPredict(ValueError):
-    """There is no model or no entry list for the weekend. The message says what to run."""
+    """No model or no entry list for the weekend; the message says what to run."""
 
 
 def at_each_stage(features: pd.DataFrame) -> Iterator[pd.DataFrame]:
-    """The rows as they were known at each stage that their weekend has reached, one frame a stage, in order."""
+    """Yield the rows as known at each stage, in order: one frame per stage, with the weekends that have reached it."""
     reached = features["stage"].map(STAGES.index)
-    for at, stage in enumerate(STAGES):
-        if (reached >= at).any():
-            yield as_known_at(features[reached >= at].reset_index(drop=True), stage)
+    for index, stage in enumerate(STAGES):
+        if (reached >= index).any():
+            yield as_known_at(features[reached >= index].reset_index(drop=True), stage)
 
 
 def rank(features: pd.DataFrame, trained: TrainedRanker, checkpoint: str, made_at: datetime) -> pd.DataFrame:
-    """Rows of `ranking.predictions` for every weekend of `features` at the stage they are at, outcome still missing.
+    """Rows of `ranking.predictions` for every weekend of `features`, without outcome.
 
     Args:
-        features: Rows of `features.ranking`, one stage a weekend; cars that are not entered are left out.
+        features: Rows of `features.ranking`, one stage per weekend; cars that are not entered are left out.
         trained: The model.
-        checkpoint: Its id.
-        made_at: When, timezone-aware.
+        checkpoint: Id of the model.
+        made_at: Time of the prediction, timezone-aware.
 
     Returns:
-        A permutation 1..n of each entry list; equal scores in the order of grid, then driver id. Chances are missing
-        for a checkpoint that was stored without them.
+        A permutation 1..n of each entry list; ties by grid, then driver id. Probabilities are missing if the checkpoint
+        has no position model.
     """
     entered = features[features["entered"]].reset_index(drop=True)
-    # Each race alone: in a batch with others the last bits of its scores would depend on them.
+    # One race at a time: in a batch, the last bits of the scores would depend on the other races.
     scores = pd.concat([pd.Series(trained.scores(race), race.index) for _, race in entered.groupby("weekend")])
     rows = pd.DataFrame({
         "weekend": entered["weekend"], "driver": entered["driver"], "checkpoint": checkpoint, "stage": entered["stage"],
@@ -59,29 +59,29 @@ def rank(features: pd.DataFrame, trained: TrainedRanker, checkpoint: str, made_a
     }).sort_values(["weekend", "score", "grid", "driver"], ascending=[True, False, True, True])
     rows["predicted_position"] = rows.groupby("weekend").cumcount() + 1
     if trained.places is not None:
-        rows = rows.join(_chances(entered, rows["score"].sort_index(), trained, checkpoint))
-    unknown = [column for column in PREDICTIONS.column_names if column not in rows.columns]
-    return PREDICTIONS.conform(rows.assign(**dict.fromkeys(unknown))[PREDICTIONS.column_names])
+        rows = rows.join(_probabilities(entered, rows["score"].sort_index(), trained, checkpoint))
+    missing = [column for column in PREDICTIONS.column_names if column not in rows.columns]
+    return PREDICTIONS.conform(rows.assign(**dict.fromkeys(missing))[PREDICTIONS.column_names])
 
 
 def knows_outcome(trained: TrainedRanker, rows: pd.DataFrame) -> pd.Series:
-    """Which of these rows are of a race that the model has learnt from."""
+    """Whether the model was trained on the race of each row."""
     learnt_until = known_weekend(trained.trained_through, settings().calendar_path).race_start
     return rows["season"].isin(trained.seasons) & (rows["race_start"] <= learnt_until)
 
 
-def _chances(entered: pd.DataFrame, scores: pd.Series, trained: TrainedRanker, checkpoint: str) -> pd.DataFrame:
-    """Chances of each car, on the index of `entered`."""
+def _probabilities(entered: pd.DataFrame, scores: pd.Series, trained: TrainedRanker, checkpoint: str) -> pd.DataFrame:
+    """Probabilities of each car, on the index of `entered`."""
     tables = []
     for weekend, race in entered.groupby("weekend"):
-        drawn = trained.position_model().drawn(race, scores[race.index].to_numpy("float64"),
-                                     rng_for(str(weekend), race["stage"].iloc[0], checkpoint))
-        tables.append(position_probabilities(drawn, race["constructor"]))
+        rng = rng_for(str(weekend), race["stage"].iloc[0], checkpoint)
+        places = trained.position_model().drawn(race, scores[race.index].to_numpy("float64"), rng)
+        tables.append(position_probabilities(places, race["constructor"]))
     return pd.concat(tables) if tables else pd.DataFrame(columns=list(PROBABILITIES))
 
 
 def with_outcome(predictions: pd.DataFrame, results: pd.DataFrame) -> pd.DataFrame:
-    """The predictions with `actual_position` (place among the starters) and `exact_match` where results are known."""
+    """Add `actual_position` (place among the starters) and `exact_match` where results are known."""
     starters = results[~results["status"].isin(NON_STARTERS)]
     actual = starters.assign(actual_position=starters.groupby("weekend")["official_order"].rank().astype("Int32"))
     joined = predictions.drop(columns=["actual_position", "exact_match"]).merge(
@@ -91,31 +91,35 @@ def with_outcome(predictions: pd.DataFrame, results: pd.DataFrame) -> pd.DataFra
 
 
 def promoted_checkpoint(connection: duckdb.DuckDBPyConnection, folder: Path) -> tuple[str, Path]:
-    """Id and folder of the model that predictions use: the promoted one, the newest if there are several.
+    """Id and folder of the promoted checkpoint, which predictions use; of several, the newest. `folder` comes before
+    the stored path, which is outdated if the warehouse was moved.
 
-    Args:
-        connection: To the published warehouse.
-        folder: Where checkpoints lie now; a warehouse that was moved takes its checkpoints along.
+    Raises:
+        NothingToPredict: No checkpoint is promoted.
     """
     rows = connection.execute(
         "SELECT checkpoint, path FROM ranking.checkpoints WHERE promoted ORDER BY created_at DESC LIMIT 1").fetchall()
     if not rows:
         raise NothingToPredict("no model is promoted yet; train one with `make demo`, or materialize promoted_ranker")
     ((checkpoint, path),) = rows
-    return checkpoint, _where(checkpoint, path, folder)
+    return checkpoint, _folder_of(checkpoint, path, folder)
 
 
 def pretrained_checkpoint(connection: duckdb.DuckDBPyConnection, model: str, folder: Path) -> Path:
-    """Folder of the newest pretrained checkpoint of a model, which it keeps learning from. Arguments as above."""
+    """Folder of a model's newest pretrained checkpoint, where its updates start. Arguments as `promoted_checkpoint`.
+
+    Raises:
+        NothingToPredict: No checkpoint of the model is pretrained.
+    """
     rows = connection.execute(
         "SELECT checkpoint, path FROM ranking.checkpoints WHERE kind = 'pretrained' AND model = ? "
         "ORDER BY created_at DESC, rowid DESC LIMIT 1", [model]).fetchall()
     if not rows:
-        raise NothingToPredict(f"no {model} is pretrained yet, so there is nothing to learn on from; materialize "
+        raise NothingToPredict(f"no {model} is pretrained yet, so there is nothing to update; materialize "
                                "pretrained_ranker")
     ((checkpoint, path),) = rows
-    return _where(checkpoint, path, folder)
+    return _folder_of(checkpoint, path, folder)
 
 
-def _where(checkpoint: str, path: str, folder: Path) -> Path:
+def _folder_of(checkpoint: str, path: str, folder: Path) -> Path:
     return folder / checkpoint if (folder / checkpoint).is_dir() else Path(path)

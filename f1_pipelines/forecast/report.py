@@ -1,4 +1,4 @@
-"""What `f1 predict` says of a weekend."""
+"""Forecast of a weekend, as `f1 predict` prints it."""
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -22,18 +22,21 @@ _PER_CENT = {"p_win": "win %", "p_podium": "podium %", "p_points": "points %", "
 
 @dataclass(frozen=True)
 class StoredForecast:
-    """A ranking for people, and the sentence above it."""
+    """A ranking to print, and its heading."""
 
     heading: str
     ranking: pd.DataFrame
 
 
 def predict_stored(weekend: str, stage: str | None = None) -> StoredForecast:
-    """Rank a weekend by what the published warehouse knows of it now. Nothing is stored.
+    """Rank a weekend from the current data of the published warehouse, without storing anything.
 
     Args:
         weekend: A key such as `2026-monaco`, or `next` for the first weekend without results.
-        stage: Look no further than this, one of `tables.features.STAGES`; the last one reached without.
+        stage: Use data up to this stage, one of `tables.features.STAGES`; None for the last one reached.
+
+    Raises:
+        NothingToPredict: The model or data of the weekend are missing, or it was cancelled.
     """
     from f1_pipelines.models.checkpoints import load_checkpoint
 
@@ -42,30 +45,33 @@ def predict_stored(weekend: str, stage: str | None = None) -> StoredForecast:
         checkpoint, folder = promoted_checkpoint(connection, settings().checkpoints_path)
         history = read_history(connection)
     if known_weekend(key, settings().calendar_path).planned == "cancelled":
-        raise NothingToPredict(f"{key} was cancelled: there is nothing to predict")
+        raise NothingToPredict(f"{key} was cancelled, so there is nothing to predict")
     features = build_ranking_features(history.calendar, history.results, history.qualifying, history.practice,
                                       history.grid, weekends=[key])
     if features.empty:
-        raise NothingToPredict(f"nothing is known of {key} yet; load it with `dagster asset materialize -m "
+        raise NothingToPredict(f"{key} has no data yet; load it with `dagster asset materialize -m "
                                f"f1_pipelines.definitions --select race_calendar,practice_results,qualifying_results "
                                f"--partition {key}`")
     if stage is not None:
-        features = _at(stage, key, features)
-    fresh = rank(features, load_checkpoint(folder).trained, checkpoint, datetime.now(UTC))
-    rows = with_outcome(fresh, history.results)
-    return _for_people(key, rows, history.calendar)
+        features = _at_stage(stage, key, features)
+    rows = rank(features, load_checkpoint(folder).trained, checkpoint, datetime.now(UTC))
+    return _forecast(key, with_outcome(rows, history.results), history.calendar)
 
 
-def _at(stage: str, key: str, features: pd.DataFrame) -> pd.DataFrame:
+def _at_stage(stage: str, key: str, features: pd.DataFrame) -> pd.DataFrame:
     reached = features["stage"].iloc[0]
     if STAGES.index(stage) > STAGES.index(reached):
-        raise NothingToPredict(f"{key} is known as far as {reached}, not {stage}; ask for an earlier stage, or load "
-                               "the sessions that are missing")
+        raise NothingToPredict(f"{key} is known as far as {reached}, not {stage}; choose an earlier stage, or load the "
+                               "missing sessions")
     return as_known_at(features, stage)
 
 
 def next_weekend(connection: duckdb.DuckDBPyConnection) -> str:
-    """Key of the first weekend after the last one whose results are stored; with no results, of the first to come."""
+    """Key of the first weekend after the last one with stored results; without results, of the first upcoming one.
+
+    Raises:
+        NothingToPredict: No later weekend is loaded or known.
+    """
     rows = connection.execute("""
         SELECT weekend FROM race.calendar
         WHERE state IN ('upcoming', 'live', 'overdue')
@@ -74,25 +80,25 @@ def next_weekend(connection: duckdb.DuckDBPyConnection) -> str:
         ORDER BY race_start LIMIT 1""").fetchall()
     if rows:
         return rows[0][0]
-    [(after,)] = connection.execute("SELECT max(race_start) FROM race.calendar WHERE state = 'done'").fetchall()
-    after = after or datetime.now(UTC)
-    missing = next((weekend.key for weekend in known_weekends(settings().calendar_path)
-                    if weekend.planned == "scheduled" and weekend.race_start > after), None)
-    if missing is None:
-        raise NothingToPredict(f"no weekend after {after:%Y-%m-%d} is known; take a release of this project that knows "
-                               f"the next season, or add its weekends to {settings().calendar_path}")
-    raise NothingToPredict(f"the next weekend, {missing}, is not loaded; load it with `dagster asset materialize -m "
+    [(last_start,)] = connection.execute("SELECT max(race_start) FROM race.calendar WHERE state = 'done'").fetchall()
+    last_start = last_start or datetime.now(UTC)
+    unloaded = next((weekend.key for weekend in known_weekends(settings().calendar_path)
+                    if weekend.planned == "scheduled" and weekend.race_start > last_start), None)
+    if unloaded is None:
+        raise NothingToPredict(f"no weekend after {last_start:%Y-%m-%d} is known; upgrade to a release of this project "
+                               f"with the next season, or add its weekends to {settings().calendar_path}")
+    raise NothingToPredict(f"the next weekend, {unloaded}, is not loaded; load it with `dagster asset materialize -m "
                            "f1_pipelines.definitions --select race_calendar,practice_results,qualifying_results "
-                           f"--partition {missing}`")
+                           f"--partition {unloaded}`")
 
 
-def _for_people(key: str, rows: pd.DataFrame, calendar: pd.DataFrame) -> StoredForecast:
-    named = {driver.driver: driver.name for driver in drivers()}
+def _forecast(key: str, rows: pd.DataFrame, calendar: pd.DataFrame) -> StoredForecast:
+    names = {driver.driver: driver.name for driver in drivers()}
     teams = {constructor.constructor: constructor.name for constructor in constructors()}
     event = calendar.set_index("weekend").loc[key]
     ordered = rows.sort_values("predicted_position")
     ranking = pd.DataFrame({
-        "place": ordered["predicted_position"], "driver": ordered["driver"].map(lambda d: named.get(d, d)),
+        "place": ordered["predicted_position"], "driver": ordered["driver"].map(lambda d: names.get(d, d)),
         "constructor": ordered["constructor"].map(lambda c: teams.get(c, c)), "score": ordered["score"].round(3),
         **{label: (ordered[name] * 100).round(1) for name, label in _PER_CENT.items()},
         "expected place": ordered["expected_position"].round(1), "actual": ordered["actual_position"]})
@@ -103,5 +109,5 @@ def _for_people(key: str, rows: pd.DataFrame, calendar: pd.DataFrame) -> StoredF
     if event["source"] == "sample":
         heading += "\nSAMPLE: a season driven by the simulator of this project. No result in it is real."
     if bool(rows["in_sample"].iloc[0]):
-        heading += "\nThe model has learnt from this race: this is a look back, not a forecast."
+        heading += "\nThe model was trained on this race: this is a look back, not a forecast."
     return StoredForecast(heading, ranking)

@@ -1,1 +1,1 @@
-"""Rankers and how they are trained, kept and loaded. Torch is imported in here and nowhere else."""
+"""Rankers: models, training, checkpoints and probabilities, in PyTorch."""

@@ -1,9 +1,9 @@
-"""Frames of cars to padded tensors and back.
+"""Conversion of frames of cars to padded tensors and back.
 
 Notable choices:
-- A batch is as wide as its largest race: 1, 18 or 22 cars, no constant anywhere.
-- An unknown input stays NaN here. Each model puts its own neutral value there, in one place, in training and serving.
-- Cars lie in order of driver id, never of the result, so that no tie can be broken by the answer.
+- A batch is as wide as its largest race; the number of cars is nowhere a constant.
+- Unknown inputs stay NaN here. Each model replaces them with its own neutral value, the same in training and serving.
+- Cars are sorted by driver id, never by result, so that the result cannot break ties.
 """
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from f1_pipelines.models.vocabulary import Vocabulary
 
 @dataclass(frozen=True)
 class RaceBatch:
-    """B races of up to N cars with F inputs. Outcomes are there only where the frame had them."""
+    """B races of up to N cars with F inputs. `order` and `classified` are None if the frame has no outcomes."""
 
     numeric: Tensor  # (B, N, F) float, NaN = unknown
     driver: Tensor  # (B, N) long
@@ -30,7 +30,7 @@ class RaceBatch:
     order: Tensor | None  # (B, N) float, 1 = winner, 0 in empty slots
     classified: Tensor | None  # (B, N) bool
     weekends: tuple[str, ...]
-    race_of_row: np.ndarray  # (rows,) where each row of the frame lies
+    race_of_row: np.ndarray  # (rows,) position of each row of the frame in the batch
     slot_of_row: np.ndarray
 
     def __len__(self) -> int:
@@ -38,21 +38,21 @@ class RaceBatch:
 
     @property
     def known(self) -> Tensor:
-        """(B, N, F) bool: inputs that are there."""
+        """Whether each input is known, (B, N, F) bool."""
         return ~torch.isnan(self.numeric)
 
     def inputs(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """What a model's `forward` takes."""
+        """Arguments of a model's `forward`."""
         return self.numeric, self.driver, self.constructor, self.entered
 
     def races(self, index: Tensor) -> RaceBatch:
-        """Some of the races, for training in batches. The way back to rows is lost."""
-        nowhere = np.empty(0, dtype=np.int64)
+        """Select races for a training step. The selection can't map scores back to rows."""
+        no_rows = np.empty(0, dtype=np.int64)
         return RaceBatch(
             self.numeric[index], self.driver[index], self.constructor[index], self.entered[index],
             None if self.order is None else self.order[index],
             None if self.classified is None else self.classified[index],
-            tuple(self.weekends[i] for i in index.tolist()), nowhere, nowhere)
+            tuple(self.weekends[i] for i in index.tolist()), no_rows, no_rows)
 
     def to(self, device: torch.device | str) -> RaceBatch:
         """The same batch on a device."""
@@ -62,26 +62,30 @@ class RaceBatch:
         return replace(self, **moved)
 
     def rows(self, scores: Tensor) -> np.ndarray:
-        """Scores (B, N) as one per row of the frame, in its order."""
+        """Convert scores (B, N) to one per row of the frame, in its order."""
         return scores.detach().cpu().double().numpy()[self.race_of_row, self.slot_of_row]
 
 
 def to_batch(
     frame: pd.DataFrame, features: Sequence[str], drivers: Vocabulary, constructors: Vocabulary,
 ) -> RaceBatch:
-    """Lay out a frame of cars, one race per weekend, in order of race start (where it has one) and driver id.
+    """Convert a frame of cars to a batch, one race per weekend, sorted by race start (if the frame has it) and driver.
 
     Args:
-        frame: One row per (weekend, driver) with `constructor` and the features; missing = unknown. With
-            `official_order` and `classified` the batch can be trained on. Every row counts as entered.
-        features: Columns that become inputs, in this order.
-        drivers, constructors: Rows of the embeddings; ids they lack become the unknown id.
+        frame: One row per (weekend, driver) with `constructor` and the features; missing = unknown. Training also
+            needs `official_order` and `classified`. Every row counts as entered.
+        features: Input columns, in this order.
+        drivers, constructors: Vocabularies of the embeddings; ids outside become the unknown id.
+
+    Raises:
+        KeyError: A column is missing.
+        ValueError: A driver has two rows in a race.
     """
-    absent = [name for name in ("weekend", "driver", "constructor", *features) if name not in frame.columns]
-    if absent:
-        raise KeyError(f"the frame lacks {absent}: build it with f1_pipelines.features")
+    missing = [name for name in ("weekend", "driver", "constructor", *features) if name not in frame.columns]
+    if missing:
+        raise KeyError(f"the frame lacks {missing}: build it with f1_pipelines.features")
     if frame.duplicated(["weekend", "driver"]).any():
-        raise ValueError("a driver is entered twice in a race and would be ranked against himself")
+        raise ValueError("a driver is entered twice in a race and would be ranked against the same driver")
     keys = frame[["weekend", "driver"]].assign(start=frame.get("race_start", frame["weekend"]), row=range(len(frame)))
     keys = keys.sort_values(["start", "weekend", "driver"])
     keys["race"] = keys.groupby(["start", "weekend"], sort=False).ngroup()
@@ -91,7 +95,7 @@ def to_batch(
     at = keys["race"].to_numpy(np.int64), keys["slot"].to_numpy(np.int64)
     shape = (len(weekends), int(at[1].max()) + 1 if len(frame) else 0)
 
-    def lay(values: np.ndarray, empty: float | bool, dtype: torch.dtype) -> Tensor:
+    def pad(values: np.ndarray, empty: float | bool, dtype: torch.dtype) -> Tensor:
         out = np.full(shape + values.shape[1:], empty, dtype=values.dtype)
         out[at] = values
         return torch.from_numpy(out).to(dtype)
@@ -99,9 +103,9 @@ def to_batch(
     numeric = frame[list(features)].astype("Float64").to_numpy(dtype="float64", na_value=np.nan)
     order = classified = None
     if "official_order" in frame.columns and frame["official_order"].notna().all():
-        order = lay(frame["official_order"].to_numpy("float64"), 0.0, torch.float32)
-        classified = lay(frame["classified"].to_numpy(bool), False, torch.bool)
+        order = pad(frame["official_order"].to_numpy("float64"), 0.0, torch.float32)
+        classified = pad(frame["classified"].to_numpy(bool), False, torch.bool)
     return RaceBatch(
-        lay(numeric, np.nan, torch.float32), lay(drivers.rows(frame["driver"]), 0, torch.long),
-        lay(constructors.rows(frame["constructor"]), 0, torch.long), lay(np.ones(len(frame), bool), False, torch.bool),
+        pad(numeric, np.nan, torch.float32), pad(drivers.rows(frame["driver"]), 0, torch.long),
+        pad(constructors.rows(frame["constructor"]), 0, torch.long), pad(np.ones(len(frame), bool), False, torch.bool),
         order, classified, weekends, *at)

@@ -1,8 +1,8 @@
-"""Checkpoints of rankers: the weights (`model.safetensors`) beside `meta.json`, stored by `checkpoints.store`.
+"""Checkpoints of rankers: the weights (`model.safetensors`) and `meta.json`, stored by `checkpoints.store`.
 
-A ranker that updates start from has its Fisher information (`fisher.safetensors`, read by `continual.fisher`) beside
-them. The weights of the position model, which turns scores into probabilities, are stored among the ranker's.
-`meta.json` holds the digest of the weights, so that a load tells a damaged file from a different one.
+A ranker that EWC updates start from also has its Fisher information (`fisher.safetensors`, see `continual.fisher`).
+The weights file includes those of the position model, which turns scores into probabilities. `meta.json` has the digest
+of each file, so that loading detects damage.
 """
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from f1_pipelines.models.trained import TrainedRanker
 from f1_pipelines.models.vocabulary import Vocabulary
 
 WEIGHTS, FISHER = "model.safetensors", "fisher.safetensors"
-# Before a stage: the names of its weights.
-_PLACES, _STOPS = "places.", "stops."
+_PLACES, _STOPS = "places.", "stops."  # prefixes of the position model's weights, followed by the stage
+
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A stored ranker: its id, its folder, all of `meta.json`, and the ranker itself."""
+    """A stored ranker: id, folder, contents of `meta.json`, and the ranker itself."""
 
     id: str
     path: Path
@@ -49,19 +49,19 @@ def save_checkpoint(
     feature_version: str = FEATURE_VERSION, fisher: Mapping[str, Tensor] | None = None,
     learning: Mapping[str, Any] | None = None,
 ) -> Checkpoint:
-    """Store a ranker under `folder / id`. An intact checkpoint of that id is left as it is.
+    """Store a ranker under `folder / id`. Keeps an intact checkpoint of the same id.
 
     Args:
         trained: The ranker.
-        folder: Where checkpoints lie; made when it is not there.
+        folder: Checkpoint folder; created if missing.
         kind: pretrained, adapted or ewc.
-        data_version: Digest of the classifications it learnt from.
-        parent: Id of the checkpoint it was trained on from.
-        metrics: What is known of it; not part of the id.
-        created_at: When it was trained, timezone-aware; now if not given.
-        feature_version: Version of the features it reads.
-        fisher: How much each weight matters, by parameter name.
-        learning: How it learnt on from its parent; part of the id.
+        data_version: Digest of the training rows.
+        parent: Id of the checkpoint that the training started from.
+        metrics: Metrics to store; not part of the id.
+        created_at: Time of the training, timezone-aware; now by default.
+        feature_version: Version of the input features.
+        fisher: Fisher information by parameter name.
+        learning: Settings of the update from the parent; part of the id.
     """
     files = {WEIGHTS: _packed(_weights(trained))} | ({} if fisher is None else {FISHER: _packed(fisher)})
     meta: dict[str, Any] = {
@@ -94,45 +94,48 @@ def save_checkpoint(
             return False
         return fisher is None or (path / FISHER).is_file() and (path / FISHER).read_bytes() == files[FISHER]
 
-    with temporary_folder(folder) as growing:
+    with temporary_folder(folder) as temporary:
         for name, content in files.items():
-            (growing / name).write_bytes(content)
-        if not commit(growing, target, meta, is_intact):
+            (temporary / name).write_bytes(content)
+        if not commit(temporary, target, meta, is_intact):
             return load_checkpoint(target, feature_version)
     return Checkpoint(meta["id"], target, meta, trained)
 
 
 def stored_checkpoints(folder: Path) -> list[Path]:
-    """Folders of all complete checkpoints, by id."""
+    """Folders of all complete checkpoints, sorted by id."""
     return sorted(path.parent for path in folder.glob(f"[!.]*/{META}") if (path.parent / WEIGHTS).is_file())
 
 
 def load_checkpoint(path: Path, feature_version: str = FEATURE_VERSION) -> Checkpoint:
-    """Load a checkpoint onto the CPU, ready to score. `CheckpointError` where that can't be had.
+    """Load a checkpoint onto the CPU, ready to score.
 
     Args:
-        path: Its folder.
-        feature_version: Version of the features that it will be given; one trained on others is refused.
+        path: Folder of the checkpoint.
+        feature_version: Version of the features to score.
+
+    Raises:
+        CheckpointError: The checkpoint is missing, damaged, or from other features or code.
     """
     try:
         weights, meta = (path / WEIGHTS).read_bytes(), read_meta(path)
     except FileNotFoundError as missing:
-        raise CheckpointError(f"{path}: {Path(missing.filename).name} is not there; train or copy the checkpoint "
+        raise CheckpointError(f"{path}: {Path(missing.filename).name} is missing; train or copy the checkpoint "
                               "again") from missing
     except (OSError, ValueError) as unreadable:
         raise CheckpointError(f"{path}: can't be read ({unreadable}); delete it and train again") from unreadable
     if meta.get("weights_sha256") != hashlib.sha256(weights).hexdigest():
-        raise CheckpointError(f"{path}: {WEIGHTS} is not what {META} says it is, one of them is damaged; delete the "
-                              "folder and train again")
+        raise CheckpointError(f"{path}: {WEIGHTS} or {META} is damaged, their digests differ; delete the folder "
+                              "and train again")
     if meta.get("feature_version") != feature_version:
-        raise CheckpointError(f"{path}: trained on features of version {meta.get('feature_version')}, the code makes "
+        raise CheckpointError(f"{path}: trained on features of version {meta.get('feature_version')}, this code has "
                               f"version {feature_version}; train again")
     try:
         return Checkpoint(meta["id"], path, meta, _rebuild(meta, weights))
-    except CheckpointError as broken:
-        raise CheckpointError(f"{path}: {broken}") from None
-    except (KeyError, TypeError, ValueError, RuntimeError, SafetensorError) as odd:
-        raise CheckpointError(f"{path}: does not fit the models of this code ({odd}); train again") from odd
+    except CheckpointError as problem:
+        raise CheckpointError(f"{path}: {problem}") from None
+    except (KeyError, TypeError, ValueError, RuntimeError, SafetensorError) as problem:
+        raise CheckpointError(f"{path}: does not fit the models of this code ({problem}); train again") from problem
 
 
 def _rebuild(meta: dict[str, Any], weights: bytes) -> TrainedRanker:
@@ -140,7 +143,7 @@ def _rebuild(meta: dict[str, Any], weights: bytes) -> TrainedRanker:
     sizes: dict[str, Any]
     config, sizes = ({name: tuple(value) if isinstance(value, list) else value for name, value in part.items()}
                      for part in (meta["config"], meta["sizes"]))
-    with torch.random.fork_rng(devices=[]):  # first weights are drawn and thrown away
+    with torch.random.fork_rng(devices=[]):  # loaded weights replace the random ones
         model: F1Net | Ranker = (
             F1Net(F1NetConfig(**sizes)) if meta["model"] == "f1net_reference" else Ranker(RankerConfig(**sizes)))
     tensors = load(weights)
@@ -152,7 +155,7 @@ def _rebuild(meta: dict[str, Any], weights: bytes) -> TrainedRanker:
         heads, stops = ({name.removeprefix(prefix): tensor.numpy() for name, tensor in tensors.items()
                            if name.startswith(prefix)} for prefix in (_PLACES, _STOPS))
         if heads.keys() != stops.keys():  # until 2026-11-30
-            raise ValueError("its probabilities do not know how often cars stop")
+            raise ValueError("its probabilities do not include how often cars stop")
         places = PositionModel(tuple(meta["places_inputs"]), heads, stops)
     return TrainedRanker(
         model.eval(), TrainConfig(**config), Vocabulary(tuple(meta["drivers"])),
@@ -161,7 +164,7 @@ def _rebuild(meta: dict[str, Any], weights: bytes) -> TrainedRanker:
 
 
 def _weights(trained: TrainedRanker) -> dict[str, Tensor]:
-    """The model's weights, and those of its probabilities."""
+    """Weights of the model and of its position model."""
     by_prefix = {} if trained.places is None else {_PLACES: trained.places.weights, _STOPS: trained.places.stops}
     places = {prefix + stage: torch.from_numpy(weights) for prefix, by_stage in by_prefix.items()
               for stage, weights in by_stage.items()}
@@ -169,7 +172,7 @@ def _weights(trained: TrainedRanker) -> dict[str, Tensor]:
 
 
 def _standardisation(trained: TrainedRanker) -> dict[str, Any]:
-    """How inputs are scaled, for people; the model carries it in its weights or code."""
+    """How inputs are scaled, for information only: the model's weights or code contain it."""
     if isinstance(trained.model, F1Net):
         columns = zip(trained.config.features, trained.model.mean.tolist(), trained.model.spread.tolist(), strict=True)
         return {name: {"mean": mean, "spread": spread} for name, mean, spread in columns}

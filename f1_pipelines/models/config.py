@@ -1,4 +1,4 @@
-"""Hyperparameters of a training, and the two configurations in use."""
+"""Hyperparameters of training, and the two configurations in use."""
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -14,19 +14,19 @@ class TrainConfig:
     """Hyperparameters of one training.
 
     Attributes:
-        model: Which model, by the name it has in `ranking.evaluation`.
-        features: Columns it reads, in this order.
-        seasons: Seasons to learn from, None for all of the frame.
-        epochs: Times that each race is seen.
-        races_per_step: Races in one optimizer step, None for all of them.
-        lr: Learning rate of Adam at the start.
-        lr_end: Share of it left at the end of a cosine, 1 for a constant one.
+        model: Model architecture, as named in `ranking.evaluation`.
+        features: Input columns, in this order.
+        seasons: Seasons to train on, None for all of the frame.
+        epochs: Passes over the races.
+        races_per_step: Races per optimizer step, None for all.
+        lr: Initial learning rate of Adam.
+        lr_end: Final learning rate of the cosine schedule, as a share of `lr`; 1 for a constant rate.
         weight_decay: Strength of the prior on the weights [races].
-        temperature: Of ListNet, F1Net only.
+        temperature: Temperature of ListNet, F1Net only.
         rookie_share: Share of ids replaced by the unknown id, F1Net only.
-        retired_weight: What a car that was not classified counts in a pair, our ranker only.
-        seed: The same seed and frame give the same weights.
-        device: Where to train; the trained model comes back to the CPU.
+        retired_weight: Weight of an unclassified car in a pair, our ranker only.
+        seed: Random seed; the same seed and frame give the same weights.
+        device: Training device; the trained model is returned on the CPU.
     """
 
     model: Literal["champion", "f1net_reference"] = "champion"

@@ -1,13 +1,12 @@
-"""F1Net, rebuilt from its public description to have it to compare with.
+"""F1Net, rebuilt from its public description as a reference to compare with.
 
 Notable choices:
-- Embeddings of 16 for driver and constructor beside the numeric inputs, an MLP (64-64, dropout 0.25), one score a car.
-  Cars do not see each other: the score of a car depends on its own inputs, so any number of cars can be ranked and a
-  reordered grid gives reordered scores.
-- Row 0 of both embeddings is the unknown id; training drops one id in ten to it (`drop_to_unknown`), so that someone
-  unknown meets a trained row.
-- Mean and spread of the inputs come from the training races and are buffers: they are saved, loaded and applied with
-  the weights, at serving too. An unknown input becomes the mean.
+- Embeddings of size 16 for driver and constructor beside the numeric inputs, an MLP (64-64, dropout 0.25), one score
+  per car. A score depends on the car's own inputs only, so any number of cars can be ranked, in any order.
+- Row 0 of both embeddings is the unknown id. Training replaces one id in ten by it (`drop_to_unknown`), so that the row
+  is trained.
+- Mean and standard deviation of the inputs come from the training races and are buffers, saved and loaded with the
+  weights. An unknown input becomes the mean.
 """
 from __future__ import annotations
 
@@ -22,7 +21,7 @@ from f1_pipelines.models.vocabulary import UNKNOWN
 
 @dataclass(frozen=True)
 class F1NetConfig:
-    """Sizes of the net. `drivers` and `constructors` count the row of the unknown id."""
+    """Layer sizes. `drivers` and `constructors` include the row of the unknown id."""
 
     inputs: int
     drivers: int
@@ -33,12 +32,12 @@ class F1NetConfig:
 
 
 class F1Net(nn.Module):
-    """One score per car from its numbers, its driver and its team."""
+    """One score per car from its numeric inputs, driver and constructor."""
 
-    mean: Tensor  # (F,) by which inputs are standardised
-    spread: Tensor  # (F,)
+    mean: Tensor  # (F,) of the inputs, to standardise them
+    spread: Tensor  # (F,) standard deviation
 
-    READ_OUT: ClassVar[tuple[str, ...]] = ("mlp.3", "mlp.6")  # parameters behind the first layer
+    READ_OUT: ClassVar[tuple[str, ...]] = ("mlp.3", "mlp.6")  # parameters after the first layer
 
     def __init__(self, config: F1NetConfig) -> None:
         super().__init__()
@@ -53,7 +52,7 @@ class F1Net(nn.Module):
         self.register_buffer("spread", torch.ones(config.inputs))
 
     def standardise_by(self, numeric: Tensor, entered: Tensor) -> None:
-        """Take mean and spread of each input from these races. numeric (B, N, F) with NaN = unknown."""
+        """Set mean and spread of each input from these races. numeric (B, N, F) with NaN = unknown."""
         cars = numeric[entered].double()  # (cars, F)
         known = ~torch.isnan(cars)
         count = known.sum(dim=0).clamp(min=1)
@@ -69,11 +68,11 @@ class F1Net(nn.Module):
         return self.mlp(cars).squeeze(-1).masked_fill(~entered, float("-inf"))
 
     def penalty(self) -> Tensor:
-        """Squares of the MLP's weights, scalar; embeddings and biases go free."""
+        """Sum of squares of the MLP's weights, scalar; without embeddings and biases."""
         return cast("Tensor", sum(layer.weight.square().sum() for layer in self.mlp if isinstance(layer, nn.Linear)))
 
 
 def drop_to_unknown(rows: Tensor, share: float, generator: torch.Generator) -> Tensor:
-    """The same ids (B, N) with that share of them, drawn anew each time, replaced by the unknown id."""
+    """Replace a random share of the ids (B, N) by the unknown id."""
     dropped = torch.rand(rows.shape, generator=generator).to(rows.device) < share
     return rows.masked_fill(dropped, UNKNOWN)

@@ -1,9 +1,9 @@
-"""The likelihood of who beats whom, over all pairs of a race.
+"""Pairwise loss: the Bradley-Terry likelihood of all pairs of cars in a race.
 
 Notable choices:
-- One logistic term a pair (Bradley-Terry), averaged over the pairs of the race: every swap costs alike wherever in the
-  field it happens, which is what a rank correlation counts. ListNet looks at the head of the field.
-- A car that was not classified says little about pace, so each one in a pair scales it by `retired_weight`.
+- One logistic term per pair, averaged over the pairs of the race: a swap costs the same anywhere in the field, as in a
+  rank correlation. ListNet weighs the top places.
+- The place of an unclassified car says little about pace, so each one in a pair scales its term by `retired_weight`.
 """
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def pairwise_loss(
     Args:
         scores: (B, N) or (M, B, N), higher = further ahead; empty slots may hold anything.
         order: (B, N), 1 = winner; empty slots may hold anything.
-        entered: (B, N) bool. A race with fewer than two entered cars adds a zero that gradients still flow through.
+        entered: (B, N) bool. A race with fewer than two entered cars adds a zero with gradients.
         classified: (B, N) bool.
-        retired_weight: Weight of a car that is not classified, 0 (leave it out) to 1 (a place is a place).
+        retired_weight: Weight of an unclassified car, from 0 (ignored) to 1 (as any other car).
     """
     finite = torch.where(entered, scores, torch.zeros_like(scores))
     margin = finite.unsqueeze(-1) - finite.unsqueeze(-2)  # (..., B, N, N): row car minus column car

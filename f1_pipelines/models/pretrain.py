@@ -1,4 +1,4 @@
-"""Pretraining of the ranker and of the reference beside it, as stored checkpoints."""
+"""Pretraining of our ranker and of F1Net, as stored checkpoints."""
 from __future__ import annotations
 
 import json
@@ -9,23 +9,21 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
-from f1_pipelines.evaluation.metrics import spearman
 from f1_pipelines.models.checkpoints import save_checkpoint
 from f1_pipelines.models.config import F1NET, RANKER, TrainConfig
+from f1_pipelines.models.continual.chain import mean_spearman
 from f1_pipelines.models.continual.fisher import fisher_information
 from f1_pipelines.models.position_model import with_position_model
 from f1_pipelines.models.training import train, training_races
 
-# Epochs between two lines of progress.
-_EVERY = 50
+_LOG_EVERY = 50  # epochs between progress lines
 
 
 @dataclass(frozen=True)
 class Pretrained:
-    """A stored checkpoint: its row of `ranking.checkpoints`, its loss by epoch, and how long it took [s]."""
+    """A stored checkpoint: its row of `ranking.checkpoints`, its loss by epoch, and the training time [s]."""
 
     row: dict[str, Any]
     losses: list[float]
@@ -34,18 +32,18 @@ class Pretrained:
 
 def pretrain(rows: pd.DataFrame, *, seasons: tuple[int, ...], seed: int, temperature: float, device: str,
              data_version: str, folder: Path, created_at: datetime, log: Callable[[str], None]) -> list[Pretrained]:
-    """Train our ranker and F1Net; store both with their Fisher under `folder`.
+    """Train our ranker and F1Net; store both with their Fisher information under `folder`.
 
     Args:
-        rows: Starters of run races with features and outcome (`evaluation.targets.with_targets`).
-        seasons: Seasons to learn from.
+        rows: Starters of completed races with features and outcome (`evaluation.targets.with_targets`).
+        seasons: Seasons to train on.
         seed: The same seed, rows and settings give the same checkpoints.
         temperature: ListNet temperature of F1Net.
-        device: Where to train.
+        device: Training device.
         data_version: Sources and digest of the rows of these seasons.
-        folder: Where checkpoints lie.
-        created_at: When, timezone-aware.
-        log: Receives progress of the training.
+        folder: Checkpoint folder.
+        created_at: Time of the training, timezone-aware.
+        log: Receives progress lines.
     """
     return [pretrain_one(rows, replace(settings, seasons=seasons, seed=seed, device=device), data_version=data_version,
                          folder=folder, created_at=created_at, log=log)
@@ -54,9 +52,9 @@ def pretrain(rows: pd.DataFrame, *, seasons: tuple[int, ...], seed: int, tempera
 
 def pretrain_one(rows: pd.DataFrame, config: TrainConfig, *, data_version: str, folder: Path, created_at: datetime,
                  log: Callable[[str], None]) -> Pretrained:
-    """Train one of them by these settings. The other arguments are those of `pretrain`."""
+    """Train and store one ranker with these hyperparameters. Other arguments as for `pretrain`."""
     def progress(epoch: int, loss: float) -> None:
-        if epoch % _EVERY == 0 or epoch == config.epochs:
+        if epoch % _LOG_EVERY == 0 or epoch == config.epochs:
             log(f"{config.model}: epoch {epoch} of {config.epochs}, loss {loss:.4f}")
 
     start = time.perf_counter()
@@ -65,11 +63,8 @@ def pretrain_one(rows: pd.DataFrame, config: TrainConfig, *, data_version: str, 
     trained = with_position_model(trained, races)
     fisher = fisher_information(trained, races)
     seconds = time.perf_counter() - start
-    races = races.assign(score=trained.scores(races))
-    fit = float(np.mean([spearman(race["score"], race["official_order"].astype("float64"))
-                         for _, race in races.groupby("weekend")]))
-    # Called a fit, since these are the races that it learnt from.
-    metrics = {"loss": history[-1]["loss"], "fit_spearman": fit}
+    # A fit, not a test: these are the training races.
+    metrics = {"loss": history[-1]["loss"], "fit_spearman": mean_spearman(trained, races)}
     checkpoint = save_checkpoint(trained, folder, kind="pretrained", data_version=data_version, metrics=metrics,
                                  created_at=created_at, fisher=fisher)
     return Pretrained({

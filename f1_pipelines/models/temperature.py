@@ -1,11 +1,12 @@
-"""The temperature of F1Net's ListNet loss, searched by Hyperopt.
+"""Search for the temperature of F1Net's ListNet loss with Hyperopt.
 
 Notable choices:
-- Judged on the last season inside the training seasons, by models that learnt from the ones before. The season that
-  an evaluation tests on is never looked at.
-- Each proposal depends on the trials before it and on the seed and number of the trial, on nothing else. Trials are
-  kept as JSON lines, one synced line each, so a search that was stopped goes on and ends as if it never had been.
-- A trials file says what it was searched for; one that belongs to other data or settings is put aside and begun anew.
+- Models are trained on all training seasons but the last, which validates them. Test seasons of an evaluation are never
+  used.
+- Each proposal depends only on the earlier trials, the seed and the trial number. Trials are stored as JSON lines,
+  synced one by one, so an interrupted search resumes with the same result.
+- The first line of the trials file identifies data and settings; a file of another search is renamed and a new one
+  started.
 """
 from __future__ import annotations
 
@@ -29,14 +30,14 @@ from f1_pipelines.models.trained import TrainedRanker
 from f1_pipelines.models.training import train, training_races
 
 LOWEST, HIGHEST = 0.5, 10.0
-RANDOM_TRIALS = 5  # before TPE has something to go by
+RANDOM_TRIALS = 5  # before TPE starts
 
 Progress = Callable[[int, float, float], None]
 
 
 @dataclass(frozen=True)
 class TemperatureResult:
-    """The best temperature, its mean Spearman, and all trials: trial (from 1), temperature, spearman."""
+    """Best temperature, its mean Spearman, and all trials: trial (from 1), temperature, spearman."""
 
     temperature: float
     spearman: float
@@ -47,41 +48,46 @@ def search_temperature(
     frame: pd.DataFrame, trials_file: Path, *, max_trials: int = 12, seed: int = 0, config: TrainConfig = F1NET,
     progress: Progress | None = None,
 ) -> TemperatureResult:
-    """Search for the temperature, going on from the trials in `trials_file`.
+    """Search for the temperature, resuming from the trials in `trials_file`.
 
     Args:
-        frame: As for `train`. The last of `config.seasons` in it is the season to judge on; needs two at least.
-        trials_file: JSON lines, made when it is not there.
-        max_trials: Trials in all, those in the file included.
-        seed: Of the search and of each training.
-        config: Dial settings of the trainings.
-        progress: Called after each trial with its number, its temperature and its mean Spearman.
+        frame: As for `train`. The last of `config.seasons` in it is the validation season; needs at least two.
+        trials_file: JSON lines; created if missing.
+        max_trials: Total number of trials, including those in the file.
+        seed: Seed of the search and of each training.
+        config: Hyperparameters of the trainings.
+        progress: Called after each trial with its number, temperature and mean Spearman.
+
+    Raises:
+        ValueError: Only one season has races.
     """
     races = training_races(frame, config.seasons)
-    *learnt, judged = sorted(int(season) for season in races["season"].unique())
-    if not learnt:
-        raise ValueError(f"only {judged} has races; a search needs a season to learn from and a later one to judge on")
-    config = replace(config, seasons=tuple(learnt), seed=seed)
-    test = races[races["season"] == judged]
-    done = _read(trials_file, {"seed": seed, "config": asdict(replace(config, temperature=0.0)), "judged": judged,
-                               "range": [LOWEST, HIGHEST], "data": _digest(races, config)})
-    for number in range(len(done) + 1, max_trials + 1):
-        temperature = _propose(done, number, seed)
+    *training_seasons, validation_season = sorted(int(season) for season in races["season"].unique())
+    if not training_seasons:
+        raise ValueError(f"only {validation_season} has races; a search needs a season to train on and a later one to "
+                         "validate on")
+    config = replace(config, seasons=tuple(training_seasons), seed=seed)
+    validation = races[races["season"] == validation_season]
+    trials = _read(trials_file, {
+        "seed": seed, "config": asdict(replace(config, temperature=0.0)), "judged": validation_season,
+        "range": [LOWEST, HIGHEST], "data": _digest(races, config)})
+    for number in range(len(trials) + 1, max_trials + 1):
+        temperature = _propose(trials, number, seed)
         trained, _ = train(races, replace(config, temperature=temperature))
-        done.append({"trial": number, "temperature": temperature, "spearman": _mean_spearman(trained, test)})
-        _append(trials_file, done[-1])
+        trials.append({"trial": number, "temperature": temperature, "spearman": _mean_spearman(trained, validation)})
+        _append(trials_file, trials[-1])
         if progress is not None:
-            progress(number, temperature, done[-1]["spearman"])
-    table = pd.DataFrame(done[:max_trials], columns=["trial", "temperature", "spearman"])
-    best = table.loc[table["spearman"].idxmax()]  # the first of equals
+            progress(number, temperature, trials[-1]["spearman"])
+    table = pd.DataFrame(trials[:max_trials], columns=["trial", "temperature", "spearman"])
+    best = table.loc[table["spearman"].idxmax()]  # the first of ties
     return TemperatureResult(float(best["temperature"]), float(best["spearman"]), table)
 
 
-def _propose(done: list[dict[str, Any]], number: int, seed: int) -> float:
-    """What TPE would try next, from nothing but the trials done, the seed and the number."""
+def _propose(previous: list[dict[str, Any]], number: int, seed: int) -> float:
+    """TPE's next proposal, a pure function of the previous trials, the trial number and the seed."""
     space = {"temperature": hp.loguniform("temperature", np.log(LOWEST), np.log(HIGHEST))}
     domain, trials = Domain(lambda point: 0.0, space), Trials()
-    for trial in done:
+    for trial in previous:
         misc = {"tid": trial["trial"], "cmd": domain.cmd, "workdir": None, "idxs": {"temperature": [trial["trial"]]},
                 "vals": {"temperature": [trial["temperature"]]}}
         result = {"loss": -trial["spearman"], "status": STATUS_OK}
@@ -93,21 +99,21 @@ def _propose(done: list[dict[str, Any]], number: int, seed: int) -> float:
     return float(suggest([number], domain, trials, random_state)[0]["misc"]["vals"]["temperature"][0])
 
 
-def _mean_spearman(trained: TrainedRanker, test: pd.DataFrame) -> float:
-    scored = test.assign(score=trained.scores(test))
+def _mean_spearman(trained: TrainedRanker, rows: pd.DataFrame) -> float:
+    scored = rows.assign(score=trained.scores(rows))
     return float(np.mean([spearman(race["score"], race["official_order"].astype("float64"))
                           for _, race in scored.groupby("weekend") if len(race) > 1]))
 
 
 def _read(path: Path, search: dict[str, Any]) -> list[dict[str, Any]]:
-    """Trials of this search in the file, whose first line says which search it is."""
+    """Read the trials of this search. Renames a file of another search, and starts a new one."""
     search = json.loads(json.dumps(search))
     if path.exists():
-        # A run that was killed may have left half a line: only what ends in a line break was written.
-        whole = path.read_text().rpartition("\n")[0].splitlines()
-        if whole and json.loads(whole[0]) == search:
-            _replace(path, whole)
-            return [json.loads(line) for line in whole[1:]]
+        # A killed run may have left an incomplete last line, without a line break.
+        lines = path.read_text().rpartition("\n")[0].splitlines()
+        if lines and json.loads(lines[0]) == search:
+            _replace(path, lines)
+            return [json.loads(line) for line in lines[1:]]
         path.replace(path.with_name(path.name + ".other"))
     path.parent.mkdir(parents=True, exist_ok=True)
     _replace(path, [json.dumps(search, sort_keys=True)])
@@ -115,9 +121,9 @@ def _read(path: Path, search: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _replace(path: Path, lines: list[str]) -> None:
-    growing = path.with_name(f".{path.name}-{os.getpid()}")
-    growing.write_text("".join(f"{line}\n" for line in lines))
-    growing.replace(path)
+    temporary = path.with_name(f".{path.name}-{os.getpid()}")
+    temporary.write_text("".join(f"{line}\n" for line in lines))
+    temporary.replace(path)
 
 
 def _append(path: Path, trial: dict[str, Any]) -> None:
@@ -128,7 +134,7 @@ def _append(path: Path, trial: dict[str, Any]) -> None:
 
 
 def _digest(races: pd.DataFrame, config: TrainConfig) -> str:
-    """Of everything a training reads, whatever order the rows are in."""
+    """Digest of everything that training reads, independent of the order of the rows."""
     columns = ["weekend", "driver", "constructor", "season", "official_order", *config.features]
     rows = races[columns].sort_values(["weekend", "driver"]).astype({
         name: "float64" for name in ("season", "official_order", *config.features)})

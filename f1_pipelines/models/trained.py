@@ -1,4 +1,4 @@
-"""A trained ranker: the weights with everything needed to score a race by them."""
+"""A trained ranker: the weights and everything else needed to score a race."""
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -15,19 +15,18 @@ from f1_pipelines.models.position_model import PositionModel
 from f1_pipelines.models.ranker import Ranker, RankerConfig
 from f1_pipelines.models.vocabulary import Vocabulary
 
-# Best laps of practice have long tails (rain, no clear lap): their order says more than the gap.
+# Best laps of practice have long tails (rain, no clear lap), so their rank is used instead of the gap.
 AS_PLACES = ("practice_1_gap_pct", "practice_2_gap_pct", "practice_3_gap_pct")
-# What stands for an input that nobody in a race has yet: until the grid is known the order of qualifying, until then
-# how far off pole each driver usually is. Left unknown they cost .008 and .003 to .007 Spearman
-# (docs/lab-notes/probabilities.md).
+# Replacements for inputs that no car in a race has yet: qualifying order for the grid, and each driver's usual gap to
+# pole for the qualifying gap. Without them Spearman is .008 and .003 to .007 lower (docs/lab-notes/probabilities.md).
 FALLBACK_INPUTS = {"grid_place": "qualifying_place", "qualifying_gap_pct": "driver_qualifying_gap_form_pct"}
 
 
 @dataclass(frozen=True)
 class TrainedRanker:
-    """A model, whom it knows, and which races it learnt from: `n_races` from `trained_from` to `trained_through`.
+    """A model, its vocabularies and its training races: `n_races` from `trained_from` to `trained_through`.
 
-    `places` turns its scores into probabilities; a ranker that learns on keeps those of the one it comes from.
+    `places` turns scores into probabilities; updates keep the position model of the pretrained ranker.
     """
 
     model: nn.Module
@@ -41,23 +40,23 @@ class TrainedRanker:
     places: PositionModel | None = None
 
     def position_model(self) -> PositionModel:
-        """What turns scores into probabilities.
+        """The position model, which turns scores into probabilities.
 
         Raises:
-            ValueError: The ranker was stored without it.
+            ValueError: The ranker was stored without one.
         """
         if self.places is None:
             raise ValueError("this ranker was stored without probabilities; train it again")
         return self.places
 
     def batch(self, frame: pd.DataFrame) -> RaceBatch:
-        """The frame as this model reads it."""
+        """Convert a frame to the inputs of this model."""
         if self.config.model == "champion":
             frame = with_fallback_inputs(frame)
         return to_batch(frame, self.config.features, self.drivers, self.constructors)
 
     def scores(self, frame: pd.DataFrame) -> np.ndarray:
-        """One score a row, higher = further ahead; comparable within a race only.
+        """Score each row, higher = further ahead; comparable within a race only.
 
         Args:
             frame: Feature rows of one race or many, every row an entered car; missing = unknown.
@@ -69,20 +68,20 @@ class TrainedRanker:
 
 
 def with_fallback_inputs(frame: pd.DataFrame) -> pd.DataFrame:
-    """The frame with `FALLBACK_INPUTS` in the races where nobody has the input."""
+    """Fill inputs with their `FALLBACK_INPUTS` in races where no car has them."""
     filled = {}
-    for name, other in FALLBACK_INPUTS.items():
-        if name in frame.columns and other in frame.columns:
-            nobody = frame[name].isna().groupby(frame["weekend"]).transform("all")
-            filled[name] = frame[name].mask(nobody, frame[other])
+    for name, fallback in FALLBACK_INPUTS.items():
+        if name in frame.columns and fallback in frame.columns:
+            all_missing = frame[name].isna().groupby(frame["weekend"]).transform("all")
+            filled[name] = frame[name].mask(all_missing, frame[fallback])
     return frame.assign(**filled)
 
 
 def fresh_model(config: TrainConfig, drivers: Vocabulary, constructors: Vocabulary) -> nn.Module:
-    """The model of these settings with random weights, from torch's random state."""
+    """Create a model with random weights from torch's random state."""
     if config.model == "f1net_reference":
         return F1Net(F1NetConfig(len(config.features), len(drivers), len(constructors)))
     if config.model == "champion":
         places = tuple(config.features.index(name) for name in AS_PLACES if name in config.features)
         return Ranker(RankerConfig(len(config.features), as_places=places))
-    raise ValueError(f'"{config.model}" is no model; champion or f1net_reference is wanted')
+    raise ValueError(f'"{config.model}" is no model; wanted champion or f1net_reference')

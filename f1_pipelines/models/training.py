@@ -2,12 +2,12 @@
 
 Notable choices:
 - One loop for both models; `config.RANKER` and `config.F1NET` are their hyperparameters.
-- F1Net learns by ListNet, which looks at the head of the field; ours by pairs, which count every swap alike.
-- The weight decay is a prior: it weighs as much as that many races, so that a first season of 21 races is held back
-  and seven seasons are not.
-- The seed settles everything: first weights, order of races, dropout. The caller's random state is left alone.
-- One CPU thread: these models are too small for two, which on a busy machine are four times slower, and sums that
-  threads share out differently would not give the same bytes.
+- F1Net is trained with ListNet, which weighs the top places; our ranker with pairs, which weigh every swap the same.
+- The weight decay is a prior with the weight of a fixed number of races, so it matters for a first season of 21 races
+  and hardly for seven seasons.
+- The seed determines initial weights, order of races and dropout. The caller's random state is not changed.
+- One CPU thread: these models are too small for two, which are four times slower on a busy machine, and another number
+  of threads adds in another order, which changes the bytes.
 """
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ Progress = Callable[[int, float], None]
 def train(
     frame: pd.DataFrame, config: TrainConfig = RANKER, progress: Progress | None = None,
 ) -> tuple[TrainedRanker, list[dict[str, float]]]:
-    """Train a ranker from nothing. Seconds on one CPU thread.
+    """Train a ranker from scratch. Takes seconds on one CPU thread.
 
     Args:
         frame: Feature rows with `weekend`, `season`, `race_start`, `driver`, `constructor`, `official_order`,
             `classified`, in any order; rows whose `started` is false are left out.
-        config: Dial settings.
+        config: Hyperparameters.
         progress: Called after each epoch with its number from 1 and its loss.
 
     Returns:
-        The trained ranker, and the history: epoch, loss and lr of each epoch.
+        The trained ranker, and epoch, loss and lr of each epoch.
     """
     races = training_races(frame, config.seasons)
     drivers, constructors = Vocabulary.of(races["driver"]), Vocabulary.of(races["constructor"])
@@ -64,7 +64,7 @@ def train(
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Torch on one CPU thread, on as many as before afterwards."""
+    """Run torch on one CPU thread, then restore the number of threads."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -74,28 +74,32 @@ def one_thread() -> Iterator[None]:
 
 
 def training_races(frame: pd.DataFrame, seasons: Collection[int] | None = None) -> pd.DataFrame:
-    """Starters of run races of these seasons; an error where none are left."""
+    """Starters of completed races of these seasons.
+
+    Raises:
+        ValueError: There are none.
+    """
     races = frame[frame["started"].astype(bool)] if "started" in frame.columns else frame
     races = races[races["official_order"].notna()]
     if seasons is not None:
         races = races[races["season"].isin(list(seasons))]
     if races.empty:
-        wanted = "any season" if seasons is None else ", ".join(str(season) for season in seasons)
-        raise ValueError(f"0 races with an official order in {wanted} (needs at least 1): load their results first")
+        names = "any season" if seasons is None else ", ".join(str(season) for season in seasons)
+        raise ValueError(f"0 races with an official order in {names} (needs at least 1): load their results first")
     return races
 
 
 def epochs(
     model: nn.Module, batch: RaceBatch, config: TrainConfig, progress: Progress | None = None,
 ) -> Iterator[dict[str, float]]:
-    """Train epoch by epoch on torch's random state, saying how each went: epoch, loss, lr."""
+    """Train epoch by epoch with torch's random state; yield epoch, loss and lr of each."""
     generator = torch.Generator().manual_seed(config.seed)
     optimizer = torch.optim.Adam(model.parameters(), lr=config.lr)
     per_step = config.races_per_step or len(batch)
     model.train()
     for epoch in range(1, config.epochs + 1):
-        turn = (1 + math.cos(math.pi * (epoch - 1) / config.epochs)) / 2
-        lr = config.lr * (config.lr_end + (1 - config.lr_end) * turn)
+        cosine = (1 + math.cos(math.pi * (epoch - 1) / config.epochs)) / 2
+        lr = config.lr * (config.lr_end + (1 - config.lr_end) * cosine)
         for group in optimizer.param_groups:
             group["lr"] = lr
         total = 0.0
@@ -113,9 +117,13 @@ def epochs(
 
 
 def objective(model: nn.Module, batch: RaceBatch, config: TrainConfig, generator: torch.Generator) -> Tensor:
-    """What training makes small on these races, without the prior, scalar."""
+    """Training loss of these races, without the prior, scalar.
+
+    Raises:
+        ValueError: The batch has no outcomes.
+    """
     if batch.order is None or batch.classified is None:
-        raise ValueError("the batch has no outcome to learn from: official_order is missing in some rows of its frame")
+        raise ValueError("the batch has no outcome to train on: official_order is missing in some rows of its frame")
     if isinstance(model, Ranker):
         scores = model.members(batch.numeric, batch.entered)  # (M, B, N)
         return pairwise_loss(scores, batch.order, batch.entered, batch.classified, config.retired_weight)
@@ -126,7 +134,7 @@ def objective(model: nn.Module, batch: RaceBatch, config: TrainConfig, generator
 
 
 def _steps(batch: RaceBatch, per_step: int, generator: torch.Generator) -> Iterator[RaceBatch]:
-    """All races once, shuffled, so many at a time; as they are where one step takes them all."""
+    """Yield all races once in shuffled steps; in their own order if one step takes all."""
     if per_step >= len(batch):
         yield batch
         return

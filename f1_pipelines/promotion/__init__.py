@@ -1,5 +1,5 @@
-"""Which ranker predicts: the acceptance test of its weights, the rule that decides after each race, and the operator
-who may overrule it."""
+"""Promotion of rankers: the acceptance test of their weights, the rule that decides after each race, and decisions by
+an operator."""
 from f1_pipelines.promotion.acceptance import LIMITS, AcceptanceResult, Limits, acceptance_test
 from f1_pipelines.promotion.champion import (
     CantPromote,
@@ -18,7 +18,6 @@ from f1_pipelines.promotion.champion import (
 )
 from f1_pipelines.promotion.rule import RULE, Rule, decide
 
-__all__ = ["LIMITS", "RULE", "CantPromote", "PromotionDecision", "AcceptanceResult", "Limits", "Rule",
-           "UnknownCheckpoint", "ancestry",
-           "champion_of", "decide", "acceptance_of", "acceptance_test", "newest_candidate", "promote", "record",
-           "roll_back", "current_champions", "store_checkpoints", "usable"]
+__all__ = ["LIMITS", "RULE", "AcceptanceResult", "CantPromote", "Limits", "PromotionDecision", "Rule",
+           "UnknownCheckpoint", "acceptance_of", "acceptance_test", "ancestry", "champion_of", "current_champions",
+           "decide", "newest_candidate", "promote", "record", "roll_back", "store_checkpoints", "usable"]

@@ -1,16 +1,16 @@
 """The acceptance test of a candidate's own weights, which a checkpoint must pass before it may predict.
 
 Notable choices, measured on real chains of 2018-2026 (nine pretrainings, 290 links after a race):
-- The candidate has learnt from most of the races it is tested on. That flatters it a little and doesn't matter: the
-  test tells a ranker from a broken one, the rule (`promotion.rule`) a better one from a worse one.
-- The floor lies far above chance and below what a healthy ranker ever had: over 24 races .41 (chance 0, spread .05;
-  healthy .56 at least), over 3 races .25 (chance 0, spread .13; healthy .35 at least).
-- A link agrees with the ranker that its update began from: .957 at least, by the documented settings too. Another
-  pretraining of our ranker agrees with it to .947, F1Net to .88.
-- Adam moves a weight by about its learning rate a step, at most 1.02 times that in any link. Shuffled layers, flipped
-  inputs and heavy noise move weights further, also where five members and inputs that say the same hide the harm.
-- What a link has forgotten is measured here on the last season of the pretraining (healthy: at most .012), not taken
-  from what was stored when it was trained.
+- The candidate has learnt from most of the test races, which flatters it a little. That is harmless: this test detects
+  broken rankers, and the rule (`promotion.rule`) compares good ones.
+- The floor is far above chance and below all healthy rankers: over 24 races .41 (chance 0, standard deviation .05;
+  healthy at least .56), over 3 races .25 (chance 0, standard deviation .13; healthy at least .35).
+- A healthy link agrees with the ranker that its update started from to at least .957, also with the documented
+  settings. Another pretraining of our ranker agrees with it to .947, F1Net to .88.
+- Adam moves a weight by about its learning rate per step, at most 1.02 times that in any link. Shuffled layers, flipped
+  inputs and heavy noise move weights further, even if the five members and redundant inputs hide the damage.
+- Forgetting is measured here on the last season of the pretraining (healthy: at most .012), not read from what was
+  stored at training.
 """
 from __future__ import annotations
 
@@ -32,30 +32,30 @@ if TYPE_CHECKING:
     from f1_pipelines.models.checkpoints import Checkpoint
     from f1_pipelines.models.trained import TrainedRanker
 
-LEVEL = 0.99  # of intervals that refuse: a decision after each race is 24 a season
+LEVEL = 0.99  # of the intervals that can refuse: there are 24 decisions per season, one after each race
 
 
 @dataclass(frozen=True)
 class Limits:
-    """When own weights are refused.
+    """Limits of the acceptance test.
 
     Attributes:
-        races: Latest stored races that examine.
-        fewest_races: With fewer of them nobody can be examined.
-        grid_races: Races from which on grid order is a measure. Over 12 races 2 of 326 healthy rankers were below it,
-            over 14 or more none.
-        chance_races: Latest races whose chances are looked at, at each stage.
-        constant: Share of races at most in which all cars may have the same score.
-        link_agreement: Spearman at least between a link and the ranker that its update began from.
-        early_agreement: Instead of this and of `chance_agreement` where fewer than `settled_races` were learnt from:
-            six new races move such a ranker a lot (one of seven races to .82), its chances are as rough (two: .63).
-        settled_races: Races of a pretraining from which on a link hardly moves (21 and 24 races: .97).
-        champion_agreement: The same between a pretrained candidate and the champion.
-        chance_agreement: The same between the order by chances and the order by scores (healthy: .97).
-        moved: How far a weight may move, in learning rates times steps.
-        forgotten: Spearman that may be lost on the last season of the pretraining.
-        season_races: Races of that season from which on the loss refuses: a ranker that was pretrained on a few races
-            fits them too well, and loses that with the first race that it learns from (.05 over four).
+        races: Number of latest stored races to test on.
+        fewest_races: Minimum number of test races; with fewer the candidate is refused.
+        grid_races: Minimum number of races to compare with grid order. Over 12 races 2 of 326 healthy rankers were
+            worse than it, over 14 or more none.
+        chance_races: Number of latest races whose probabilities are tested, at each stage.
+        constant: Maximum share of races in which all cars may have the same score.
+        link_agreement: Minimum Spearman between a link and the ranker that its update started from.
+        early_agreement: Replaces `link_agreement` and `chance_agreement` below `settled_races` training races: six new
+            races move such a ranker far (one of seven races to .82), and its probabilities are rough (two: .63).
+        settled_races: Pretraining races from which a link hardly moves (21 and 24 races: .97).
+        champion_agreement: Minimum Spearman between a pretrained candidate and the champion.
+        chance_agreement: Minimum Spearman between the orders by probabilities and by scores (healthy: .97).
+        moved: Maximum distance that a weight may move, in learning rates times steps.
+        forgotten: Maximum Spearman lost on the last season of the pretraining.
+        season_races: Minimum number of races of that season for `forgotten` to apply: a ranker pretrained on few races
+            overfits them, and loses that with its first update (.05 over four).
     """
 
     races: int = 24
@@ -73,7 +73,7 @@ class Limits:
     season_races: int = 12
 
     def floor(self, races: int) -> float:
-        """Mean Spearman over so many races that is refused below: two spreads (.21 a race) below .5."""
+        """Minimum mean Spearman over this many races: two standard errors (.21 per race) below .5."""
         return 0.5 - 2 * 0.21 / races**0.5
 
 
@@ -82,7 +82,7 @@ LIMITS = Limits()
 
 @dataclass(frozen=True)
 class AcceptanceResult:
-    """Result of the acceptance test: `refusal` is the reason in a sentence, None if accepted."""
+    """Result of the acceptance test. `refusal` is the reason as a sentence, None if accepted."""
 
     refusal: str | None = None
     n_examined_races: int | None = None
@@ -93,20 +93,20 @@ class AcceptanceResult:
 
     @property
     def numbers(self) -> dict[str, Any]:
-        """Columns of `ranking.promotions`."""
+        """The numbers by column of `ranking.promotions`."""
         return {name: value for name, value in vars(self).items() if name != "refusal"}
 
 
 def acceptance_test(candidate: Checkpoint, rows: pd.DataFrame, ancestors: Sequence[Checkpoint] = (),
                     champion: Checkpoint | None = None, limits: Limits = LIMITS) -> AcceptanceResult:
-    """Examine a candidate's own weights.
+    """Test a candidate's own weights.
 
     Args:
         candidate: The checkpoint.
-        rows: Starters of run races with features and outcome.
-        ancestors: Its parent first, the pretrained one that its chain began with last; none for a pretrained candidate.
-        champion: With whom a pretrained candidate should agree; None for nobody.
-        limits: When it is refused.
+        rows: Starters of completed races with features and outcome.
+        ancestors: From its parent to the pretrained checkpoint of its chain; empty for a pretrained candidate.
+        champion: Checkpoint that a pretrained candidate should agree with; None to skip this test.
+        limits: Limits of the test.
     """
     latest = _latest(rows, limits.races)
     races = latest["weekend"].nunique()
@@ -118,29 +118,29 @@ def acceptance_test(candidate: Checkpoint, rows: pd.DataFrame, ancestors: Sequen
     own, grid = _spearman(scores, latest), _spearman(Baseline("grid", by_grid).scores(latest), latest)
     origin, limit, whose = _reference(candidate, ancestors, champion, limits)
     agreement = _agreement(scores, _scores(origin.trained, latest)) if origin else None
-    lost, known = _forgotten(candidate.trained, ancestors[-1].trained, rows) if ancestors else (None, 0)
+    lost, season_races = _forgotten(candidate.trained, ancestors[-1].trained, rows) if ancestors else (None, 0)
     refusal = _below_floor(own, grid, limits)
     if not refusal and origin is not None and agreement is not None and agreement < limit:
         refusal = (f"its own weights disagree with {whose} {origin.id}: Spearman {agreement:.3f} between their orders "
                    f"(needs {limit:g})")
     if not refusal and ancestors and origin is not None:
         refusal = _moved_too_far(candidate, origin, limits)
-    if not refusal and lost is not None and known >= limits.season_races and lost > limits.forgotten:
+    if not refusal and lost is not None and season_races >= limits.season_races and lost > limits.forgotten:
         refusal = (f"its own weights have forgotten: Spearman {lost:.3f} less than the pretrained {ancestors[-1].id} "
-                   f"over {known} races of the last pretraining season (at most {limits.forgotten:g})")
-    refusal = refusal or _wrong_chances(candidate.trained, latest, limits)  # last: it takes the longest
+                   f"over {season_races} races of the last pretraining season (at most {limits.forgotten:g})")
+    refusal = refusal or _wrong_chances(candidate.trained, latest, limits)  # last, since it is the slowest
     return AcceptanceResult(refusal, races, float(own.mean()), float(grid.mean()), agreement, lost)
 
 
 def _latest(rows: pd.DataFrame, races: int) -> pd.DataFrame:
-    """Rows of the latest races with two starters or more, race by race."""
+    """Rows of the latest races with at least two starters, sorted by race."""
     cars = rows.groupby("weekend")["race_start"].agg(["first", "size"])
     latest = cars.loc[cars["size"] > 1, "first"].sort_values().index[-races:]
     return rows[rows["weekend"].isin(latest)].sort_values(["race_start", "driver"], ignore_index=True)
 
 
 def _scores(trained: TrainedRanker, rows: pd.DataFrame) -> pd.Series:
-    """Scores on the index of `rows`, by weekend: all in one go, which is a hundred times as fast as race by race."""
+    """Scores of all rows at once, indexed by weekend: 100 times as fast as race by race."""
     from f1_pipelines.models.training import one_thread
 
     with one_thread():
@@ -148,13 +148,13 @@ def _scores(trained: TrainedRanker, rows: pd.DataFrame) -> pd.Series:
 
 
 def _spearman(scores: pd.Series | np.ndarray, rows: pd.DataFrame) -> np.ndarray:
-    """(races,) against the official order."""
+    """Spearman of each race against the official order, (races,)."""
     values, order = np.asarray(scores), rows["official_order"].to_numpy("float64")
     return np.array([spearman(values[at], order[at]) for at in rows.groupby("weekend", sort=False).indices.values()])
 
 
 def _broken(scores: pd.Series, limits: Limits) -> str | None:
-    """What is wrong with scores as such."""
+    """Reason to refuse the scores themselves: not finite, or constant."""
     races = scores.groupby(level=0)
     infinite = int((~np.isfinite(scores)).groupby(level=0).any().sum())
     if infinite:
@@ -166,6 +166,7 @@ def _broken(scores: pd.Series, limits: Limits) -> str | None:
 
 
 def _below_floor(own: np.ndarray, grid: np.ndarray, limits: Limits) -> str | None:
+    """Reason to refuse the skill, of the candidate (`own`) and grid order, (races,)."""
     mean, floor = own.mean(), limits.floor(len(own))
     if mean < floor:
         return (f"its own weights have Spearman {mean:.3f} over the latest {len(own)} races, which it may know (needs "
@@ -178,7 +179,7 @@ def _below_floor(own: np.ndarray, grid: np.ndarray, limits: Limits) -> str | Non
 
 
 def _wrong_chances(trained: TrainedRanker, latest: pd.DataFrame, limits: Limits) -> str | None:
-    """What is wrong with its chances, at each stage that they were fitted for."""
+    """Reason to refuse the probabilities, at any fitted stage."""
     if trained.places is None:
         return None
     rows = _latest(latest, limits.chance_races)
@@ -210,10 +211,9 @@ def _add_up(table: pd.DataFrame) -> bool:
 
 def _reference(candidate: Checkpoint, ancestors: Sequence[Checkpoint], champion: Checkpoint | None,
                limits: Limits) -> tuple[Checkpoint | None, float, str]:
-    """With whom it should agree, how much, and who that is in words.
+    """Checkpoint that the candidate should agree with, the minimum agreement, and a phrase for it.
 
-    An update by the setting `restart` begins from the pretrained weights: its parent gives it nothing, so that a broken
-    one does not stop it.
+    With the setting `restart` an update starts from the pretrained weights, so that a broken parent does not matter.
     """
     if not ancestors:
         return champion, limits.champion_agreement, "those of the champion"
@@ -224,15 +224,15 @@ def _reference(candidate: Checkpoint, ancestors: Sequence[Checkpoint], champion:
     return ancestors[0], limit, "those of its parent"
 
 
-def _agreement(scores: pd.Series, theirs: pd.Series) -> float:
+def _agreement(scores: pd.Series, other_scores: pd.Series) -> float:
     """Mean Spearman between two rankers' scores of the same rows."""
-    other = np.nan_to_num(theirs.to_numpy())
+    other = np.nan_to_num(other_scores.to_numpy())
     return float(np.mean([spearman(scores.to_numpy()[at], rankdata(-other[at]))
                           for at in scores.groupby(level=0).indices.values()]))
 
 
 def _moved_too_far(candidate: Checkpoint, origin: Checkpoint, limits: Limits) -> str | None:
-    """Weights further from where the update began than its steps reach; None where settings were not kept."""
+    """Reason to refuse weights further from the start of the update than its steps reach; None without settings."""
     settings = _settings(candidate)
     if not {"lr", "epochs", "window_races", "races_per_step"} <= settings.keys():
         return None
@@ -242,23 +242,23 @@ def _moved_too_far(candidate: Checkpoint, origin: Checkpoint, limits: Limits) ->
     for name, weight in candidate.trained.model.named_parameters():
         if name not in before or before[name].shape != weight.shape:
             continue  # an embedding that grew
-        moved = float((weight.detach() - before[name].detach()).abs().max())
-        if moved > limits.moved * reach + 1e-6:
-            return (f"its own weights are not what an update makes: `{name}` is {moved:.3f} away from {origin.id}, "
+        distance = float((weight.detach() - before[name].detach()).abs().max())
+        if distance > limits.moved * reach + 1e-6:
+            return (f"its own weights are not what an update makes: `{name}` is {distance:.3f} away from {origin.id}, "
                     f"{steps} steps of {settings['lr']:g} reach {reach:.3f}")
     return None
 
 
 def _settings(checkpoint: Checkpoint) -> dict[str, Any]:
-    """How a link learnt; empty for a pretrained one."""
+    """Settings of a link's update; empty for a pretrained checkpoint."""
     return (checkpoint.meta.get("learning") or {}).get("settings", {})
 
 
 def _forgotten(trained: TrainedRanker, pretrained: TrainedRanker, rows: pd.DataFrame) -> tuple[float | None, int]:
-    """Mean Spearman lost against the pretrained ranker on its last season, and over how many races."""
+    """Mean Spearman lost against the pretrained ranker on its last season, and the number of races."""
     last = rows.loc[rows["weekend"] == pretrained.trained_through, "race_start"]
     if last.empty:
         return None, 0
-    known = _latest(rows[(rows["season"] == max(pretrained.seasons)) & (rows["race_start"] <= last.iloc[0])], len(rows))
-    lost = [_spearman(np.nan_to_num(_scores(ranker, known)), known) for ranker in (pretrained, trained)]
-    return (float((lost[0] - lost[1]).mean()), len(lost[0])) if len(lost[0]) else (None, 0)
+    races = _latest(rows[(rows["season"] == max(pretrained.seasons)) & (rows["race_start"] <= last.iloc[0])], len(rows))
+    before, after = (_spearman(np.nan_to_num(_scores(ranker, races)), races) for ranker in (pretrained, trained))
+    return (float((before - after).mean()), len(before)) if len(before) else (None, 0)

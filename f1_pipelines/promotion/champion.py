@@ -1,4 +1,4 @@
-"""Who is champion, who was, and changing it. Nothing else writes `ranking.checkpoints.promoted`."""
+"""Current and former champions, and promotion. Only this module writes `ranking.checkpoints.promoted`."""
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class CantPromote(ValueError):
-    """A checkpoint can't become champion. Nothing has changed; the message says what to do."""
+    """The checkpoint can't become champion. Nothing has changed; the message says what to do."""
 
 
 class UnknownCheckpoint(CantPromote):
@@ -29,7 +29,7 @@ class UnknownCheckpoint(CantPromote):
 
 @dataclass(frozen=True)
 class PromotionDecision:
-    """A row of `ranking.promotions`, without its time."""
+    """A row of `ranking.promotions` without `decided_at`."""
 
     candidate: str
     champion: str | None
@@ -54,23 +54,16 @@ class PromotionDecision:
 
 
 def champion_of(connection: duckdb.DuckDBPyConnection) -> str | None:
-    """Id of the checkpoint that predictions use, None before the first one."""
+    """Id of the checkpoint that predictions use; None before the first promotion."""
     rows = connection.execute("SELECT checkpoint FROM ranking.checkpoints WHERE promoted "
                               "ORDER BY created_at DESC LIMIT 1").fetchall()
     return rows[0][0] if rows else None
 
 
 def newest_candidate(connection: duckdb.DuckDBPyConnection, model: str) -> str | None:
-    """Id of the checkpoint to decide on: the newest link that the newest pretrained ranker of a model has, or itself.
-
-    Args:
-        connection: To the warehouse.
-        model: Architecture, one of `tables.ranking.MODELS`.
-
-    Returns:
-        None where none is pretrained yet.
-    """
-    newest = connection.execute("""
+    """Id of the checkpoint to decide on: the newest link of the newest pretrained ranker of a model, one of
+    `tables.ranking.MODELS`, or else that ranker; None if no ranker is pretrained."""
+    rows = connection.execute("""
         WITH pretrained AS (
             SELECT checkpoint FROM ranking.checkpoints WHERE kind = 'pretrained' AND model = ?
             ORDER BY created_at DESC, rowid DESC LIMIT 1)
@@ -80,17 +73,17 @@ def newest_candidate(connection: duckdb.DuckDBPyConnection, model: str) -> str |
              WHERE u.current AND u.model = ? AND u.pretrained = pretrained.checkpoint
              ORDER BY c.race_start DESC, u.kind = 'ewc' DESC LIMIT 1), checkpoint)
         FROM pretrained""", [model, model]).fetchall()
-    return newest[0][0] if newest else None
+    return rows[0][0] if rows else None
 
 
 def store_checkpoints(connection: duckdb.DuckDBPyConnection, rows: pd.DataFrame) -> None:
-    """Store rows of `ranking.checkpoints`; whoever is champion stays so, trained again or not."""
+    """Store rows of `ranking.checkpoints`; the champion stays promoted, even if it is stored again."""
     champion = champion_of(connection)
     replace_slices(connection, CHECKPOINTS, rows.assign(promoted=rows["checkpoint"] == champion))
 
 
 def record(connection: duckdb.DuckDBPyConnection, decision: PromotionDecision, decided_at: datetime) -> None:
-    """Carry out a decision and write it down, in the caller's transaction. The same decision again is no news."""
+    """Apply and store a decision, in the caller's transaction. Skips a repeated decision to wait."""
     last = PROMOTIONS.conform(history(connection)).tail(1)
     row = PROMOTIONS.conform(pd.DataFrame([{"decided_at": decided_at, **asdict(decision)}], dtype=object))
     if decision.decision != "candidate":
@@ -102,15 +95,15 @@ def record(connection: duckdb.DuckDBPyConnection, decision: PromotionDecision, d
 
 def promote(connection: duckdb.DuckDBPyConnection, checkpoint: str, reason: str, decided_at: datetime,
             folder: Path, force: bool = False) -> PromotionDecision:
-    """Make a checkpoint champion by an operator's decision. Its own weights are tested all the same.
+    """Make a checkpoint champion by an operator's decision, if it passes the acceptance test.
 
     Args:
-        connection: Of `WarehouseFile.write`.
-        checkpoint: Its id.
-        reason: Why, for people.
-        decided_at: When, timezone-aware.
-        folder: Where checkpoints lie.
-        force: Promote it though it fails the acceptance test; the reason then says so.
+        connection: Connection from `WarehouseFile.write`.
+        checkpoint: Id of the checkpoint.
+        reason: Reason to store, free text.
+        decided_at: Time of the decision, timezone-aware.
+        folder: Checkpoint folder.
+        force: Promote a checkpoint that fails the acceptance test; the stored reason then says so.
 
     Raises:
         CantPromote: It is unknown, can't be used, fails the acceptance test without `force`, or is champion already.
@@ -120,29 +113,36 @@ def promote(connection: duckdb.DuckDBPyConnection, checkpoint: str, reason: str,
 
 def roll_back(connection: duckdb.DuckDBPyConnection, reason: str, decided_at: datetime, folder: Path,
               force: bool = False) -> PromotionDecision:
-    """Make the champion before this one champion again; once more goes one further back.
+    """Make the previous champion champion again; each further call goes back one more.
 
-    Arguments as `promote`: a former champion is tested like any other, since the one before may be the broken one.
+    Arguments as for `promote`. The previous champion must pass the acceptance test too, since it may be broken itself.
+
+    Raises:
+        CantPromote: There is no previous champion; or as for `promote`.
     """
-    champion, past = champion_of(connection), _line_of_champions(connection)
-    if champion is None or len(past) < 2 or past[-1] != champion:
+    champion, champions = champion_of(connection), _past_champions(connection)
+    if champion is None or len(champions) < 2 or champions[-1] != champion:
         raise CantPromote(f"there was no champion before {champion}, so there is nothing to roll back to; name one: "
                           "`f1 promote CHECKPOINT`")
-    return _by_operator(connection, past[-2], "rolled_back", reason or f"rolled back from {champion}", decided_at,
+    return _by_operator(connection, champions[-2], "rolled_back", reason or f"rolled back from {champion}", decided_at,
                         folder, force)
 
 
 def usable(connection: duckdb.DuckDBPyConnection, checkpoint: str, folder: Path) -> Checkpoint:
-    """The checkpoint, loaded; `CantPromote` where predictions could not use it."""
+    """Load a checkpoint for predictions.
+
+    Raises:
+        CantPromote: It is unknown or can't be loaded.
+    """
     from f1_pipelines.checkpoints.store import CheckpointError
     from f1_pipelines.models.checkpoints import load_checkpoint
 
     rows = connection.execute("SELECT path FROM ranking.checkpoints WHERE checkpoint = ?", [checkpoint]).fetchall()
     if not rows:
-        newest = [known for (known,) in connection.execute(
+        newest = [recent for (recent,) in connection.execute(
             "SELECT checkpoint FROM ranking.checkpoints ORDER BY created_at DESC LIMIT 3").fetchall()]
-        raise UnknownCheckpoint(f'"{checkpoint}" is no checkpoint of this warehouse; the newest are '
-                                f"{', '.join(newest) or 'not there yet: materialize pretrained_ranker'}")
+        raise UnknownCheckpoint(f'"{checkpoint}" is no checkpoint of this warehouse; the newest: '
+                                f"{', '.join(newest) or 'none yet, materialize pretrained_ranker'}")
     try:
         return load_checkpoint(folder / checkpoint if (folder / checkpoint).is_dir() else Path(rows[0][0]))
     except CheckpointError as problem:
@@ -150,12 +150,12 @@ def usable(connection: duckdb.DuckDBPyConnection, checkpoint: str, folder: Path)
 
 
 def history(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
-    """All decisions, the oldest first."""
+    """All decisions, oldest first."""
     return connection.execute("SELECT * FROM ranking.promotions ORDER BY decided_at, rowid").df()
 
 
 def ancestry(connection: duckdb.DuckDBPyConnection, checkpoint: str) -> list[str]:
-    """The checkpoint, its parent, and so on to the pretrained one."""
+    """Ids of the checkpoint, its parent, and so on to the pretrained one."""
     return [link for (link,) in connection.execute("""
         WITH RECURSIVE chain AS (
             SELECT checkpoint, parent, 0 AS steps FROM ranking.checkpoints WHERE checkpoint = ?
@@ -167,31 +167,22 @@ def ancestry(connection: duckdb.DuckDBPyConnection, checkpoint: str) -> list[str
 
 def acceptance_of(connection: duckdb.DuckDBPyConnection, checkpoint: Checkpoint, rows: pd.DataFrame, folder: Path,
                   champion: Checkpoint | None = None, limits: Limits = LIMITS) -> AcceptanceResult:
-    """Examine a checkpoint's own weights beside those of its ancestors.
-
-    Args:
-        connection: To the warehouse.
-        checkpoint: The candidate.
-        rows: Starters of run races with features and outcome.
-        folder: Where checkpoints lie.
-        champion: As for `acceptance_test`.
-        limits: As for `acceptance_test`.
-    """
-    parent, compared = checkpoint.meta["parent"], []
+    """Load a checkpoint's parent and pretrained ranker, and run `acceptance_test` (arguments: see there)."""
+    parent, ancestors = checkpoint.meta["parent"], []
     if parent:
         chain = ancestry(connection, parent)
         try:
-            # Parent and pretrained ranker; nothing depends on those between.
-            compared = [usable(connection, link, folder) for link in dict.fromkeys([parent, *chain[-1:]])]
-            if compared[-1].meta["parent"]:
-                raise CantPromote(f"{compared[-1].meta['parent']} is not stored")
+            # Only the parent and the pretrained ranker matter.
+            ancestors = [usable(connection, link, folder) for link in dict.fromkeys([parent, *chain[-1:]])]
+            if ancestors[-1].meta["parent"]:
+                raise CantPromote(f"{ancestors[-1].meta['parent']} is not stored")
         except CantPromote as unusable:
             return AcceptanceResult(f"its weights can't be compared with those it was trained from: {unusable}")
-    return acceptance_test(checkpoint, rows, compared, champion, limits)
+    return acceptance_test(checkpoint, rows, ancestors, champion, limits)
 
 
 def current_champions(connection: duckdb.DuckDBPyConnection) -> dict[str, str | None]:
-    """Champion, and the newest candidate that was decided on, champion or not: checkpoint ids."""
+    """Checkpoint ids of the champion and of the newest candidate that the rule decided on."""
     candidates = connection.execute("SELECT candidate FROM ranking.promotions WHERE decided_by = 'rule' "
                                     "ORDER BY decided_at DESC, rowid DESC LIMIT 1").fetchall()
     return {"champion": champion_of(connection), "candidate": candidates[0][0] if candidates else None}
@@ -203,26 +194,27 @@ def _by_operator(connection: duckdb.DuckDBPyConnection, checkpoint: str, decisio
     if checkpoint == champion:
         raise CantPromote(f"{checkpoint} is champion already")
     candidate = usable(connection, checkpoint, folder)
-    # The champion is no measure here: a person may have reasons to leave it.
+    # Without a comparison with the champion: an operator may have reasons to replace it.
     acceptance = acceptance_of(connection, candidate, learning_rows(connection), folder)
     if acceptance.refusal and not force:
         raise CantPromote(f"{checkpoint} fails the acceptance test: {acceptance.refusal}. Nothing has changed; "
-                          "`--force` promotes it all the same")
+                          "`--force` promotes it anyway")
     if acceptance.refusal:
         reason = f"{reason or 'by hand'} (forced: {acceptance.refusal})"
-    made = PromotionDecision(checkpoint, champion, candidate.trained.trained_through, decision, "operator", reason,
-                             **acceptance.numbers)
-    record(connection, made, decided_at)
-    return made
+    promotion = PromotionDecision(checkpoint, champion, candidate.trained.trained_through, decision, "operator", reason,
+                                  **acceptance.numbers)
+    record(connection, promotion, decided_at)
+    return promotion
 
 
-def _line_of_champions(connection: duckdb.DuckDBPyConnection) -> list[str]:
-    """Champions as one followed the other, those that were rolled back left out."""
-    line: list[str] = []
+def _past_champions(connection: duckdb.DuckDBPyConnection) -> list[str]:
+    """All champions in order, without those that were rolled back."""
+    champions: list[str] = []
     for row in history(connection).itertuples():
         if row.decision == "rolled_back":
-            line = line[:len(line) - line[::-1].index(row.candidate)] if row.candidate in line else [row.candidate]
+            last = len(champions) - champions[::-1].index(row.candidate) if row.candidate in champions else 0
+            champions = champions[:last] or [row.candidate]
         elif row.decision == "promoted":
-            line += [row.champion] if not line and isinstance(row.champion, str) else []
-            line.append(row.candidate)
-    return line
+            champions += [row.champion] if not champions and isinstance(row.champion, str) else []
+            champions.append(row.candidate)
+    return champions

@@ -1,4 +1,4 @@
-"""`f1 promote`: a person decides."""
+"""`f1 promote`: promotion by an operator."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -13,13 +13,13 @@ from f1_pipelines.warehouse.database import WarehouseFile
 
 def decide_by_hand(checkpoint: str | None, reason: str, warn: Callable[[str], None],
                    force: bool = False) -> PromotionDecision:
-    """Make a checkpoint champion, or without one the champion before; MLflow's aliases follow.
+    """Promote a checkpoint, or roll back to the previous champion, and update MLflow's aliases.
 
     Args:
-        checkpoint: Its id, None to roll back.
-        reason: Why, for people.
-        warn: Receives a message if MLflow is away; the warehouse is changed all the same.
-        force: Promote it though its own weights fail the acceptance test.
+        checkpoint: Id of the checkpoint; None to roll back.
+        reason: Reason to store, free text.
+        warn: Receives a message if MLflow is unreachable; the warehouse is changed anyway.
+        force: Promote a checkpoint that fails the acceptance test.
 
     Raises:
         CantPromote: The checkpoint is unknown, can't be used or fails the acceptance test, or there is none to
@@ -27,7 +27,7 @@ def decide_by_hand(checkpoint: str | None, reason: str, warn: Callable[[str], No
     """
     current = settings()
     warehouse, folder = WarehouseFile(current.f1_warehouse, current.f1_write_wait_s), current.checkpoints_path
-    with warehouse.read() as connection:  # a wrong path fails here, before an empty warehouse is made there
+    with warehouse.read() as connection:  # a wrong path fails here, before it would get an empty warehouse
         champion_of(connection)
     with warehouse.write("f1 promote") as connection:
         now = datetime.now(UTC)
@@ -37,9 +37,9 @@ def decide_by_hand(checkpoint: str | None, reason: str, warn: Callable[[str], No
     if current.tracking_uri:
         store = TrackingStore(current.tracking_uri, current.f1_warehouse.parent)
 
-        def show() -> None:
+        def update_aliases() -> None:
             with store.open() as opened:
                 follow(opened, aliases, folder)
 
-        Line(warn).attempt(show)
+        Line(warn).attempt(update_aliases)
     return decision

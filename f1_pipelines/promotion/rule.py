@@ -1,18 +1,19 @@
 """The rule by which a candidate becomes champion.
 
 Notable choices:
-- First its own weights are tested (`promotion.acceptance`): whatever its ancestors forecast, one that fails waits.
-- Then skill is compared on all races since the pretrainings of candidate and champion, each scored by the newest of
-  their ancestors that had not yet learnt from it: what each chain would have forecast. A link is a pure function of
-  parent, window and settings, so that these are the candidate's forecasts as long as the settings were its own; races
-  after links of other settings judge nobody. Nor do races that either knows from its pretraining.
-- The candidate waits where it is worse than the champion or than grid order by an interval of 99 %: a decision falls
-  after each race. Of 298 decisions on healthy chains over 2018-2026, each by what was stored then, test and rule
-  refuse none; a mean over the latest six races against the grid refused 85 of 290.
-- One step of a chain later, both have the same forecasts behind them: then only its own weights or grid order stop it.
-- A ranker that is pretrained again takes over from one that is only pretrained, where no race since can judge them.
-- Whom a person has replaced, the rule leaves alone until a candidate has learnt from a later race: the same races
-  learnt again, after an amended result or with other settings, overrule nobody.
+- First the candidate's own weights must pass the acceptance test (`promotion.acceptance`), whatever its ancestors
+  forecast. A candidate that fails waits.
+- Then skill is compared on all races since the pretrainings of candidate and champion. Each race is scored by the
+  newest ancestor that had not yet learnt from it, which is what each chain would have forecast. A link is a pure
+  function of parent, window and settings, so these forecasts are the candidate's if the settings are its own; races
+  after links of other settings don't count, nor do races of either pretraining.
+- The candidate waits if a 99 % interval has it below the champion or grid order; the level allows for a decision after
+  each race. Of 298 decisions on healthy chains over 2018-2026, each from what was stored then, test and rule refuse
+  none; comparing the mean over the latest six races with the grid refused 85 of 290.
+- The next link of the champion's chain has the same forecasts, so only its own weights or grid order can stop it.
+- A new pretrained ranker replaces a champion that is only pretrained, if no race since can compare them.
+- After an operator replaced a checkpoint, a candidate needs a later race to win: training on the same races again, with
+  an amended result or other settings, does not overrule the operator.
 """
 from __future__ import annotations
 
@@ -49,16 +50,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Rule:
-    """When a candidate wins.
+    """Parameters of the rule.
 
     Attributes:
-        fewest_races: With fewer of them nothing is decided: one race says next to nothing.
-        interval_races: Races from which on an interval against the champion says something.
-        enough_races: Races from which on a mean below the margin and an interval against grid order do. Over 14 races
-            the difference of two rankers of our model that are equally good has a standard deviation of .01, of two
-            different models .02.
-        margin: By how much Spearman the candidate may be worse than the champion.
-        limits: Of the acceptance test of its own weights.
+        fewest_races: Minimum number of races to decide on.
+        interval_races: Minimum number of races for the interval against the champion.
+        enough_races: Minimum number of races for the margin and for the interval against grid order. Over 14 races the
+            difference of two equally good rankers of our model has a standard deviation of .01, of two different
+            models .02.
+        margin: Spearman by which the candidate may be worse than the champion.
+        limits: Limits of the acceptance test.
     """
 
     fewest_races: int = 3
@@ -73,15 +74,15 @@ RULE = Rule()
 
 def decide(connection: duckdb.DuckDBPyConnection, candidate: str, rows: pd.DataFrame, folder: Path,
            rule: Rule = RULE, failed_checks: Sequence[str] = ()) -> PromotionDecision | None:
-    """What the rule says of a candidate; None where it is champion, or the champion has learnt on from it.
+    """Decide on a candidate; None if it is the champion or an ancestor of it.
 
     Args:
-        connection: To the warehouse, with the candidate's row in it.
+        connection: Connection to the warehouse, which has the candidate's row.
         candidate: Id of the newest link of a chain.
-        rows: Starters of run races with features and outcome.
-        folder: Where checkpoints lie.
-        rule: The rule.
-        failed_checks: Blocking checks of what was trained that did not pass, each as a phrase.
+        rows: Starters of completed races with features and outcome.
+        folder: Checkpoint folder.
+        rule: Parameters of the rule.
+        failed_checks: Failed blocking checks of the training assets, each as a phrase.
 
     Raises:
         UnknownCheckpoint: The warehouse has no such candidate.
@@ -97,25 +98,26 @@ def decide(connection: duckdb.DuckDBPyConnection, candidate: str, rows: pd.DataF
     if failed_checks:
         return decision_of("candidate", f"blocking checks did not pass: {'; '.join(failed_checks)}")
     try:
-        ours = usable(connection, candidate, folder)
+        candidate_checkpoint = usable(connection, candidate, folder)
     except UnknownCheckpoint:
         raise
-    except CantPromote as unusable:
-        return decision_of("candidate", str(unusable))
-    theirs, without = _champion(connection, champion, folder)
-    acceptance = acceptance_of(connection, ours, rows, folder, _model_for(ours, theirs, rows, rule), rule.limits)
+    except CantPromote as problem:
+        return decision_of("candidate", str(problem))
+    champion_checkpoint, no_champion = _champion(connection, champion, folder)
+    reference = _reference(candidate_checkpoint, champion_checkpoint, rows, rule)
+    acceptance = acceptance_of(connection, candidate_checkpoint, rows, folder, reference, rule.limits)
     if acceptance.refusal:
         return decision_of("candidate", acceptance.refusal, **acceptance.numbers)
-    if theirs is None:
-        return decision_of("promoted", without, **acceptance.numbers)
+    if champion_checkpoint is None:
+        return decision_of("promoted", no_champion, **acceptance.numbers)
     starts = rows.groupby("weekend")["race_start"].first().sort_values()
-    if left := _decided_against(connection, candidate, starts):
+    if replaced := _replaced_by_operator(connection, candidate, starts):
         return decision_of("candidate",
-                           f"a person decided against {left}; only one that has learnt from a later race may win",
-                    **acceptance.numbers)
-    scores = _forecasts(connection, ours, theirs, rows, starts, folder)
-    decision, reason, numbers = _compared(scores, rule)
-    if scores.empty and ours.meta["kind"] == theirs.meta["kind"] == "pretrained":
+                           f"a person decided against {replaced}; only one that has learnt from a later race may win",
+                           **acceptance.numbers)
+    scores = _forecasts(connection, candidate_checkpoint, champion_checkpoint, rows, starts, folder)
+    decision, reason, numbers = _compare(scores, rule)
+    if scores.empty and candidate_checkpoint.meta["kind"] == champion_checkpoint.meta["kind"] == "pretrained":
         decision, reason = "promoted", "pretrained again, and no race since to judge it by"
     return decision_of(decision, reason, **acceptance.numbers, **numbers)
 
@@ -128,24 +130,24 @@ def _trained_through(connection: duckdb.DuckDBPyConnection, candidate: str) -> s
 
 def _champion(connection: duckdb.DuckDBPyConnection, champion: str | None,
               folder: Path) -> tuple[Checkpoint | None, str]:
-    """The champion, loaded; None, and why, where predictions have none that they could use."""
+    """Load the champion; None and the reason if predictions have no usable one."""
     if champion is None:
         return None, "the first champion"
     try:
         return usable(connection, champion, folder), ""
-    except CantPromote as unusable:
-        return None, f"predictions had no champion: {unusable}"
+    except CantPromote as problem:
+        return None, f"predictions had no champion: {problem}"
 
 
-def _model_for(candidate: Checkpoint, champion: Checkpoint | None, rows: pd.DataFrame, rule: Rule) -> Checkpoint | None:
-    """The champion where a pretrained candidate should agree with it: nobody needs to agree with a broken one."""
+def _reference(candidate: Checkpoint, champion: Checkpoint | None, rows: pd.DataFrame, rule: Rule) -> Checkpoint | None:
+    """The champion, if the candidate is pretrained and the champion itself passes the acceptance test; else None."""
     if champion is None or candidate.meta["parent"]:
         return None
     return champion if acceptance_test(champion, rows, limits=rule.limits).refusal is None else None
 
 
-def _compared(scores: pd.DataFrame, rule: Rule) -> tuple[Literal["promoted", "candidate"], str, dict[str, float]]:
-    """What forecasts say: the decision, why, and the numbers."""
+def _compare(scores: pd.DataFrame, rule: Rule) -> tuple[Literal["promoted", "candidate"], str, dict[str, float]]:
+    """Decision, reason and numbers from the Spearman of each race."""
     races = len(scores)
     if races < rule.fewest_races:
         return "candidate", f"{races} races to judge it by (needs {rule.fewest_races})", {"n_races": races}
@@ -166,48 +168,49 @@ def _compared(scores: pd.DataFrame, rule: Rule) -> tuple[Literal["promoted", "ca
     return "promoted", summary, numbers
 
 
-def _decided_against(connection: duckdb.DuckDBPyConnection, candidate: str, starts: pd.Series) -> str | None:
-    """A checkpoint that a person left for another, where the candidate has learnt from no later race than that one."""
-    left: dict[str, None] = {}
+def _replaced_by_operator(connection: duckdb.DuckDBPyConnection, candidate: str, starts: pd.Series) -> str | None:
+    """A checkpoint that an operator replaced, if the candidate has learnt from no later race than that checkpoint."""
+    replaced: dict[str, None] = {}
     for row in history(connection).itertuples():
         if row.decided_by == "operator":
-            left.pop(row.candidate, None)
+            replaced.pop(row.candidate, None)
             if isinstance(row.champion, str):
-                left[row.champion] = None
-    learnt = {one: _start(through, starts) for one, through in connection.execute(
+                replaced[row.champion] = None
+    last_races = {checkpoint: _start(through, starts) for checkpoint, through in connection.execute(
         "SELECT checkpoint, trained_through FROM ranking.checkpoints WHERE list_contains(?::VARCHAR[], checkpoint)",
-        [[candidate, *left]]).fetchall()}
-    return next((one for one in left if one in learnt and learnt[candidate] <= learnt[one]), None)
+        [[candidate, *replaced]]).fetchall()}
+    return next((checkpoint for checkpoint in replaced
+                 if checkpoint in last_races and last_races[candidate] <= last_races[checkpoint]), None)
 
 
 def _forecasts(connection: duckdb.DuckDBPyConnection, candidate: Checkpoint, champion: Checkpoint, rows: pd.DataFrame,
                starts: pd.Series, folder: Path) -> pd.DataFrame:
-    """Spearman of candidate, champion and grid in each race that both can be judged by."""
+    """Spearman of candidate, champion and grid in each race that both chains forecast."""
     from f1_pipelines.models.training import one_thread
 
     chains = {"candidate": _chain(connection, candidate, folder), "champion": _chain(connection, champion, folder)}
-    learnt = {link.id: _start(link.trained.trained_through, starts) for chain in chains.values() for link in chain}
-    first = max(learnt[chain[-1].id] for chain in chains.values())
-    judged, known = [], dict(tuple(rows[rows["race_start"] > first].groupby("weekend")))
-    for weekend in starts.index[starts > first]:
-        race = known[weekend].sort_values("driver", ignore_index=True)
-        forecasters = {name: _forecaster(chain, [link for link in chain if learnt[link.id] < starts[weekend]])
+    last_races = {link.id: _start(link.trained.trained_through, starts) for chain in chains.values() for link in chain}
+    pretrained_through = max(last_races[chain[-1].id] for chain in chains.values())
+    spearmans, races = [], dict(tuple(rows[rows["race_start"] > pretrained_through].groupby("weekend")))
+    for weekend in starts.index[starts > pretrained_through]:
+        race = races[weekend].sort_values("driver", ignore_index=True)
+        forecasters = {name: _forecaster(chain, [link for link in chain if last_races[link.id] < starts[weekend]])
                        for name, chain in chains.items()}
         rankers = {name: ranker for name, ranker in forecasters.items() if ranker is not None}
         if len(rankers) < len(forecasters) or len(race) < 2:
             continue
-        each = {ranker.id: ranker.trained for ranker in rankers.values()}  # mostly one: both come the same way
+        by_id = {ranker.id: ranker.trained for ranker in rankers.values()}  # often one: both chains may share it
         with one_thread():
-            theirs = {name: np.nan_to_num(trained.scores(race)) for name, trained in each.items()}
-        scores = {name: theirs[ranker.id] for name, ranker in rankers.items()} | {
+            scores_by_id = {id_: np.nan_to_num(trained.scores(race)) for id_, trained in by_id.items()}
+        scores = {name: scores_by_id[ranker.id] for name, ranker in rankers.items()} | {
             "grid": Baseline("grid", by_grid).scores(race)}
         order = race["official_order"].astype("float64")
-        judged.append({name: spearman(score, order) for name, score in scores.items()})
-    return pd.DataFrame(judged, columns=["candidate", "champion", "grid"], dtype=np.float64)
+        spearmans.append({name: spearman(score, order) for name, score in scores.items()})
+    return pd.DataFrame(spearmans, columns=["candidate", "champion", "grid"], dtype=np.float64)
 
 
 def _chain(connection: duckdb.DuckDBPyConnection, newest: Checkpoint, folder: Path) -> list[Checkpoint]:
-    """The checkpoint and its ancestors, the pretrained one last; without those that can't be used any more."""
+    """The checkpoint and its usable ancestors, the pretrained one last."""
     chain = [newest]
     for link in ancestry(connection, newest.id)[1:]:
         with suppress(CantPromote):
@@ -216,8 +219,8 @@ def _chain(connection: duckdb.DuckDBPyConnection, newest: Checkpoint, folder: Pa
 
 
 def _forecaster(chain: list[Checkpoint], earlier: list[Checkpoint]) -> Checkpoint | None:
-    """Whose forecast counts as that of the chain's newest: the latest of those that had not yet learnt from the race,
-    if it was made by the same settings; pretrained ones have none."""
+    """The checkpoint whose forecast counts for the chain's newest one: the newest that had not learnt from the race, if
+    it has the same settings or is pretrained."""
     if not earlier:
         return None
     same = earlier[0].meta.get("learning") == chain[0].meta.get("learning")

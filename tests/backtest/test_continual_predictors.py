@@ -1,4 +1,4 @@
-"""The predictor learns as the chain does, forwards in time, and does not learn anything twice."""
+"""The predictor updates as the chain does, on earlier races only, and computes no update twice."""
 from dataclasses import replace
 
 import numpy as np
@@ -25,13 +25,13 @@ def before(rows, weekend):
     return rows[rows["race_start"] < rows.loc[rows["weekend"] == weekend, "race_start"].iloc[0]]
 
 
-def test_it_pretrains_on_earlier_seasons_and_learns_this_one_race_by_race(races):
+def test_it_pretrains_on_earlier_seasons_and_updates_after_each_race_of_this_one(races):
     predictor = ContinualPredictor(QUICK, CONFIG, last_seasons=2)
     predictor.fit(before(races, "2026-race-02"))
     known = predictor.known_before(2026)
     assert known.trained.seasons == (2024, 2025, 2026) and known.trained.trained_through == "2026-race-01"
     root = predictor.known_before(2026 + 1)
-    assert root.trained.seasons == (2025, 2026), "to the next season these races are pretraining"
+    assert root.trained.seasons == (2025, 2026), "for the next season these races are pretraining"
     predictor.fit(races[races["season"] < 2026])
     pretrained = expected = predictor.known_before(2026)
     season = races[races["season"] == 2026]
@@ -41,13 +41,13 @@ def test_it_pretrains_on_earlier_seasons_and_learns_this_one_race_by_race(races)
     np.testing.assert_array_equal(known.trained.scores(race), expected.trained.scores(race))
 
 
-def test_race_after_race_costs_one_update_each(races, monkeypatch):
+def test_each_new_race_costs_one_update(races, monkeypatch):
     calls = []
-    monkeypatch.setattr(continual_predictors, "learn", lambda *given: calls.append(1) or learn(*given))
+    monkeypatch.setattr(continual_predictors, "learn", lambda *args: calls.append(1) or learn(*args))
     predictor = ContinualPredictor(QUICK, CONFIG)
-    judged = evaluate([predictor], races, "prequential_2026")
-    assert judged["weekend"].nunique() == 5 and len(calls) == 4
-    assert set(judged["predictor"]) == {"champion_ewc"}
+    evaluation = evaluate([predictor], races, "prequential_2026")
+    assert evaluation["weekend"].nunique() == 5 and len(calls) == 4
+    assert set(evaluation["predictor"]) == {"champion_ewc"}
 
 
 def test_the_future_does_not_leak(races):
@@ -57,17 +57,17 @@ def test_the_future_does_not_leak(races):
         return predictor.scores(rows[rows["weekend"] == "2026-race-03"].reset_index(drop=True))
 
     other = races.copy()
-    late = other["weekend"] >= "2026-race-03"
-    other.loc[late, "official_order"] = other[late].groupby("weekend")["official_order"].transform(lambda o: 1 - o)
+    later = other["weekend"] >= "2026-race-03"
+    other.loc[later, "official_order"] = other[later].groupby("weekend")["official_order"].transform(lambda o: 1 - o)
     np.testing.assert_array_equal(scores(races), scores(other))
 
 
-def test_method_none_is_the_pretrained_ranker_and_untaught_it_refuses(races):
+def test_method_none_is_the_pretrained_ranker_and_scoring_before_fit_is_refused(races):
     predictor = ContinualPredictor(UpdateConfig(method="none"), CONFIG)
     race = races[races["weekend"] == "2026-race-04"].reset_index(drop=True)
     with pytest.raises(RuntimeError, match="call fit first"):
         predictor.scores(race)
     predictor.fit(before(races, "2026-race-04"))
-    late = predictor.scores(race)
+    scores = predictor.scores(race)
     predictor.fit(before(races, "2026-race-00"))
-    np.testing.assert_array_equal(late, predictor.scores(race))
+    np.testing.assert_array_equal(scores, predictor.scores(race))

@@ -1,4 +1,4 @@
-"""A pretraining that is stored is not made again, and gives the same to the last bit."""
+"""A stored pretraining is not trained again and gives bit-identical results."""
 from dataclasses import replace
 
 import pandas as pd
@@ -34,50 +34,50 @@ def config(request):
 
 @pytest.fixture
 def trainings(monkeypatch):
-    made = []
-    monkeypatch.setattr(continual_predictors, "train", lambda *given: made.append(1) or train(*given))
-    return made
+    calls = []
+    monkeypatch.setattr(continual_predictors, "train", lambda *args: calls.append(1) or train(*args))
+    return calls
 
 
-def judged(races, config, folder=None):
+def evaluation_of(races, config, folder=None):
     stored = PretrainingCache(folder) if folder else None
-    found = evaluate_races([ContinualPredictor(QUICK, config, stored=stored)], races, "prequential_2026")
-    return found.races, found.cars
+    evaluation = evaluate_races([ContinualPredictor(QUICK, config, stored=stored)], races, "prequential_2026")
+    return evaluation.races, evaluation.cars
 
 
-def same(found, expected):
-    for frame, other in zip(found, expected, strict=True):
+def assert_identical(evaluation, expected):
+    for frame, other in zip(evaluation, expected, strict=True):
         pd.testing.assert_frame_equal(frame, other, check_exact=True)
 
 
-def test_the_checkpoint_of_the_same_settings_and_rows_stands_in(races, config, tmp_path, trainings):
-    fresh = judged(races, config)
-    taught = races[races["season"].isin(PRETRAINED_ON)]
-    pretrain_one(races, replace(config, seasons=PRETRAINED_ON), data_version=data_version(taught), folder=tmp_path,
+def test_a_checkpoint_of_the_same_settings_and_rows_is_reused(races, config, tmp_path, trainings):
+    fresh = evaluation_of(races, config)
+    rows = races[races["season"].isin(PRETRAINED_ON)]
+    pretrain_one(races, replace(config, seasons=PRETRAINED_ON), data_version=data_version(rows), folder=tmp_path,
                  created_at=None, log=lambda line: None)
     assert len(trainings) == 1
-    same(judged(races, config, tmp_path), fresh)
+    assert_identical(evaluation_of(races, config, tmp_path), fresh)
     assert len(trainings) == 1 and not (tmp_path / FOLDER).exists()
-    judged(races, replace(config, seed=1), tmp_path)
-    assert len(trainings) == 2, "other settings are another training"
+    evaluation_of(races, replace(config, seed=1), tmp_path)
+    assert len(trainings) == 2, "other settings need another training"
     amended = races.copy()
     amended.loc[amended["weekend"] == "2023-race-01", CORE_FEATURES[0]] = 7.0
-    same(judged(amended, config, tmp_path), judged(amended, config))
-    assert len(trainings) == 4, "other rows are another training"
+    assert_identical(evaluation_of(amended, config, tmp_path), evaluation_of(amended, config))
+    assert len(trainings) == 4, "other rows need another training"
 
 
-def test_its_own_is_kept_apart_and_made_again_when_damaged(races, config, tmp_path, trainings):
-    fresh = judged(races, config, tmp_path)
-    same(judged(races, config, tmp_path), fresh)
+def test_a_pretraining_of_an_evaluation_is_stored_apart_and_replaced_when_damaged(races, config, tmp_path, trainings):
+    fresh = evaluation_of(races, config, tmp_path)
+    assert_identical(evaluation_of(races, config, tmp_path), fresh)
     assert len(trainings) == 1 and stored_checkpoints(tmp_path) == []
-    [kept] = stored_checkpoints(tmp_path / FOLDER)
-    (kept / WEIGHTS).write_bytes(b"half of it")
-    same(judged(races, config, tmp_path), fresh)
+    [stored] = stored_checkpoints(tmp_path / FOLDER)
+    (stored / WEIGHTS).write_bytes(b"half of it")
+    assert_identical(evaluation_of(races, config, tmp_path), fresh)
     assert len(trainings) == 2
 
 
-def test_one_without_a_fisher_does_not_stand_in(races, config, tmp_path):
-    taught = races[races["season"].isin(PRETRAINED_ON)]
-    wanted = replace(config, seasons=PRETRAINED_ON)
-    save_checkpoint(train(taught, wanted)[0], tmp_path, kind="pretrained", data_version=data_version(taught))
-    assert PretrainingCache(tmp_path).find(wanted, data_version(taught)) is None
+def test_a_checkpoint_without_a_fisher_is_not_reused(races, config, tmp_path):
+    rows = races[races["season"].isin(PRETRAINED_ON)]
+    config = replace(config, seasons=PRETRAINED_ON)
+    save_checkpoint(train(rows, config)[0], tmp_path, kind="pretrained", data_version=data_version(rows))
+    assert PretrainingCache(tmp_path).load(config, data_version(rows)) is None

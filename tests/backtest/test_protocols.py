@@ -9,7 +9,7 @@ from f1_pipelines.evaluation.targets import TARGETS
 
 
 class Recorder:
-    """Scores nothing, and keeps what it was shown."""
+    """Scores all cars 0 and records the rows it gets."""
 
     name = "recorder"
 
@@ -25,12 +25,12 @@ class Recorder:
 
 
 @pytest.fixture(scope="module")
-def measured(races):
+def summaries(races):
     return {name: summarise(evaluate(BASELINES, races, name)).set_index(["population", "predictor"])
             for name in ("rolling_2019_2025", "holdout_2025")}
 
 
-@pytest.mark.parametrize(("protocol", "population", "predictor", "metric", "known"), [
+@pytest.mark.parametrize(("protocol", "population", "predictor", "metric", "expected"), [
     ("rolling_2019_2025", "starters", "grid", "spearman", 0.629),
     ("rolling_2019_2025", "starters", "qualifying", "spearman", 0.642),
     ("rolling_2019_2025", "starters", "rank_sum", "spearman", 0.664),
@@ -48,17 +48,17 @@ def measured(races):
     ("holdout_2025", "starters", "season_mean", "spearman", 0.533),
     ("holdout_2025", "classified", "grid", "spearman", 0.736),
 ])
-def test_baselines_score_what_the_facts_page_measured(measured, protocol, population, predictor, metric, known):
-    assert measured[protocol].loc[(population, predictor), metric] == pytest.approx(known, abs=0.003)
+def test_baselines_have_their_documented_metrics(summaries, protocol, population, predictor, metric, expected):
+    assert summaries[protocol].loc[(population, predictor), metric] == pytest.approx(expected, abs=0.003)
 
 
-def test_the_races_are_those_of_the_protocol(measured):
-    assert measured["rolling_2019_2025"]["races"].eq(152).all()
-    assert measured["holdout_2025"]["races"].eq(24).all()
+def test_the_races_are_those_of_the_protocol(summaries):
+    assert summaries["rolling_2019_2025"]["races"].eq(152).all()
+    assert summaries["holdout_2025"]["races"].eq(24).all()
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_training_never_reaches_the_races_it_is_judged_on(races, protocol):
+def test_training_races_come_before_all_test_races(races, protocol):
     started = races[races["started"]]
     tested = [weekend for train, test in folds(started, protocol) for weekend in test["weekend"].unique()
               if train["race_start"].max() < test["race_start"].min()]
@@ -66,11 +66,11 @@ def test_training_never_reaches_the_races_it_is_judged_on(races, protocol):
     assert sorted(tested) == sorted(started.loc[started["season"].isin(season_of), "weekend"].unique())
 
 
-def test_a_predictor_sees_starters_by_driver_and_no_outcome(races):
+def test_a_predictor_gets_starters_by_driver_without_outcomes(races):
     recorder = Recorder()
-    judged = evaluate([recorder], races.sample(frac=1, random_state=0), "holdout_2025")
-    assert judged["spearman"].eq(0).all()
-    assert set(judged["population"]) == set(POPULATIONS)
+    evaluation = evaluate([recorder], races.sample(frac=1, random_state=0), "holdout_2025")
+    assert evaluation["spearman"].eq(0).all()
+    assert set(evaluation["population"]) == set(POPULATIONS)
     assert recorder.trained[0]["official_order"].notna().all()
     for trained_through, race in recorder.scored:
         assert not set(TARGETS) & set(race.columns)
@@ -79,31 +79,31 @@ def test_a_predictor_sees_starters_by_driver_and_no_outcome(races):
         assert trained_through < race["race_start"].min()
 
 
-def test_rows_in_the_order_of_the_result_help_nobody(races):
-    cheating = races.sort_values(["race_start", "official_order"])
-    pd.testing.assert_frame_equal(evaluate(BASELINES, cheating, "prequential_2026"),
+def test_rows_in_the_order_of_the_result_change_nothing(races):
+    by_result = races.sort_values(["race_start", "official_order"])
+    pd.testing.assert_frame_equal(evaluate(BASELINES, by_result, "prequential_2026"),
                                   evaluate(BASELINES, races, "prequential_2026"))
 
 
-def test_targets_are_of_starters_and_of_races_that_were_run(races):
-    run = races[races["started"]].groupby("weekend")["official_order"]
-    assert (run.max() == run.size()).all()
-    assert (run.min() == 1).all()
+def test_only_starters_of_completed_races_have_targets(races):
+    orders = races[races["started"]].groupby("weekend")["official_order"]
+    assert (orders.max() == orders.size()).all()
+    assert (orders.min() == 1).all()
     assert races.loc[~races["started"], "official_order"].isna().all()
     assert not races.loc[races["weekend"] == "2026-italy", "started"].any()
     absent = races[(races["weekend"] == "2023-singapore") & (races["driver"] == "lance-stroll")]
     assert not absent["started"].any()
 
 
-def test_comparing_with_nobody_and_asking_for_no_protocol_say_what_is_wanted(races):
+def test_an_unknown_protocol_and_a_missing_comparison_are_refused(races):
     with pytest.raises(ValueError, match="holdout_2025, rolling_2019_2025, prequential_2026"):
         evaluate(BASELINES, races, "random_split")
-    judged = evaluate([Recorder()], races, "holdout_2025")
+    evaluation = evaluate([Recorder()], races, "holdout_2025")
     with pytest.raises(ValueError, match='no rows of "grid"'):
-        summarise(judged)
+        summarise(evaluation)
 
 
-def test_a_fold_that_two_protocols_share_is_judged_once_and_is_the_same(races):
+def test_a_fold_that_two_protocols_share_is_evaluated_once_with_the_same_results(races):
     def predictors():
         return [*BASELINES, GridLogit(), Recorder()]
 
@@ -118,4 +118,4 @@ def test_a_fold_that_two_protocols_share_is_judged_once_and_is_the_same(races):
     amended.loc[(amended["weekend"] == "2018-australia") & (amended["driver"] == "sebastian-vettel"),
                 "grid_position"] = 9
     evaluate_races([recorder], amended, "holdout_2025", known)
-    assert len(recorder.trained) == 1, "another race to learn from is another fold"
+    assert len(recorder.trained) == 1, "a changed training race makes another fold"

@@ -1,4 +1,4 @@
-"""Seasons of made-up races whose order follows a planted signal."""
+"""Synthetic seasons whose finishing orders follow a planted signal."""
 from collections.abc import Callable
 
 import numpy as np
@@ -13,10 +13,11 @@ DRIVERS = [f"driver-{number:02d}" for number in range(24)]
 def planted_races(
     seasons: dict[int, int], seed: int = 0, cars: tuple[int, ...] = (20, 19, 22, 18), noise: float = 0.3,
 ) -> pd.DataFrame:
-    """Rows as `with_targets` gives them, not in order of the result. Seasons with so many races each.
+    """Rows as from `with_targets`, not in order of the result.
 
-    The order is by `qualifying_gap_pct` and `driver_finish_form` (for F1Net by `delta_to_pole_s` and
-    `mean_last3_finish`, the same numbers) plus noise; all other features are noise, one in ten is missing.
+    `seasons` maps a season to its number of races. The order is by `qualifying_gap_pct` and `driver_finish_form` (for
+    F1Net `delta_to_pole_s` and `mean_last3_finish`, the same numbers) plus noise; all other features are noise, and one
+    in ten values is missing.
     """
     rng = np.random.default_rng(seed)
     races = []
@@ -46,5 +47,5 @@ def planted() -> Callable[..., pd.DataFrame]:
 
 @pytest.fixture(scope="session")
 def seasons() -> pd.DataFrame:
-    """2022 to 2024, twelve races each."""
+    """2022 to 2024, 12 races each."""
     return planted_races({2022: 12, 2023: 12, 2024: 12})

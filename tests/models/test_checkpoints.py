@@ -1,4 +1,4 @@
-"""A checkpoint comes back as it was, or not at all and with a sentence that says why."""
+"""A checkpoint loads unchanged, or is refused with the reason."""
 import hashlib
 import json
 import os
@@ -26,16 +26,16 @@ def stored(trained, tmp_path):
                            metrics={"spearman": 0.67})
 
 
-def test_a_checkpoint_comes_back_with_the_same_scores(stored, trained, seasons):
-    back = load_checkpoint(stored.path)
-    np.testing.assert_array_equal(back.trained.scores(seasons), trained.scores(seasons))
-    assert replace(back.trained, model=None) == replace(trained, model=None)
-    assert (back.id, back.meta) == (stored.id, stored.meta)
+def test_a_loaded_checkpoint_gives_the_same_scores(stored, trained, seasons):
+    loaded = load_checkpoint(stored.path)
+    np.testing.assert_array_equal(loaded.trained.scores(seasons), trained.scores(seasons))
+    assert replace(loaded.trained, model=None) == replace(trained, model=None)
+    assert (loaded.id, loaded.meta) == (stored.id, stored.meta)
     assert stored_checkpoints(stored.path.parent) == [stored.path]
     assert sorted(path.name for path in stored.path.iterdir()) == ["meta.json", "model.safetensors"]
 
 
-def test_meta_says_what_it_is(stored, trained):
+def test_meta_describes_the_checkpoint(stored, trained):
     meta = json.loads((stored.path / "meta.json").read_text())
     assert meta["model"] == trained.config.model and meta["kind"] == "pretrained" and meta["parent"] is None
     assert meta["features"] == list(trained.config.features) and meta["drivers"] == list(trained.drivers.names)
@@ -49,15 +49,15 @@ def test_meta_says_what_it_is(stored, trained):
 def test_the_id_is_the_content(stored, trained):
     folder = stored.path.parent
     again = save_checkpoint(trained, folder, kind="pretrained", data_version="data-1", metrics={"spearman": 0.1})
-    assert again.id == stored.id and again.meta == stored.meta, "an intact checkpoint is left as it is"
+    assert again.id == stored.id and again.meta == stored.meta, "an intact checkpoint is kept"
     others = [save_checkpoint(trained, folder, kind="ewc", data_version="data-1", parent=stored.id),
               save_checkpoint(trained, folder, kind="pretrained", data_version="data-2")]
     assert len({stored.id, *(other.id for other in others)}) == 3
 
 
-@pytest.mark.parametrize(("harm", "sentence"), [
-    (lambda path: (path / "model.safetensors").unlink(), "model.safetensors is not there"),
-    (lambda path: (path / "meta.json").unlink(), "meta.json is not there"),
+@pytest.mark.parametrize(("damage", "message"), [
+    (lambda path: (path / "model.safetensors").unlink(), "model.safetensors is missing"),
+    (lambda path: (path / "meta.json").unlink(), "meta.json is missing"),
     (lambda path: (path / "meta.json").write_text('{"kind": '), "can't be read"),
     (lambda path: (path / "meta.json").write_text("[]"), "holds list, no object"),
     (lambda path: (path / "model.safetensors").write_bytes((path / "model.safetensors").read_bytes()[:-9]), "damaged"),
@@ -65,18 +65,18 @@ def test_the_id_is_the_content(stored, trained):
     (lambda path: rewrite(path, sizes={"inputs": 1}), "does not fit"),
     (lambda path: rewrite(path, sizes={"wheels": 4}), "does not fit"),
 ])
-def test_a_checkpoint_that_can_not_be_used_says_why(stored, trained, harm, sentence):
-    harm(stored.path)
-    with pytest.raises(CheckpointError, match=sentence) as caught:
+def test_an_unusable_checkpoint_is_refused_with_the_reason(stored, trained, damage, message):
+    damage(stored.path)
+    with pytest.raises(CheckpointError, match=message) as caught:
         load_checkpoint(stored.path)
     assert str(caught.value).startswith(str(stored.path)) and "again" in str(caught.value)
-    if sentence in ("damaged", "holds list, no object"):
+    if message in ("damaged", "holds list, no object"):
         save_checkpoint(trained, stored.path.parent, kind="pretrained", data_version="data-1")
         load_checkpoint(stored.path)
 
 
 class RunsOnLoad:
-    """Makes a folder when it is unpickled."""
+    """Creates a folder when unpickled."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -85,14 +85,14 @@ class RunsOnLoad:
         return os.mkdir, (str(self.folder),)
 
 
-@pytest.mark.parametrize("harm", ["a pickle", "cut off"])
-def test_weights_that_are_no_safetensors_are_refused_and_nothing_runs(stored, tmp_path, harm):
-    file, made = stored.path / "model.safetensors", tmp_path / "made"
-    file.write_bytes(pickle.dumps(RunsOnLoad(made)) if harm == "a pickle" else file.read_bytes()[:-9])
+@pytest.mark.parametrize("damage", ["a pickle", "truncated"])
+def test_weights_that_are_not_safetensors_are_refused_without_running_code(stored, tmp_path, damage):
+    file, target = stored.path / "model.safetensors", tmp_path / "made"
+    file.write_bytes(pickle.dumps(RunsOnLoad(target)) if damage == "a pickle" else file.read_bytes()[:-9])
     rewrite(stored.path, weights_sha256=hashlib.sha256(file.read_bytes()).hexdigest())
     with pytest.raises(CheckpointError, match="does not fit the models of this code .*; train again"):
         load_checkpoint(stored.path)
-    assert not made.exists()
+    assert not target.exists()
 
 
 def rewrite(path, **changes):
@@ -100,12 +100,12 @@ def rewrite(path, **changes):
     (path / "meta.json").write_text(json.dumps(meta | changes))
 
 
-def test_a_save_that_is_killed_leaves_nothing_that_is_picked_up(trained, tmp_path, monkeypatch):
+def test_a_killed_save_leaves_no_checkpoint(trained, tmp_path, monkeypatch):
     def killed(file):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(store.os, "fsync", killed)
-    monkeypatch.setattr(store.shutil, "rmtree", lambda *args, **kwargs: None)  # a killed process tidies nothing
+    monkeypatch.setattr(store.shutil, "rmtree", lambda *args, **kwargs: None)  # a killed process does not clean up
     with pytest.raises(KeyboardInterrupt):
         save_checkpoint(trained, tmp_path, kind="pretrained", data_version="data-1")
     assert [path.name[0] for path in tmp_path.iterdir()] == ["."]

@@ -1,4 +1,4 @@
-"""Losses against the plainest way to write them down, and on lists that break naive ones."""
+"""Losses match naive implementations and stay finite on edge cases."""
 import math
 
 import pytest
@@ -12,7 +12,7 @@ SIZES = (1, 19, 20, 22, 2)
 
 
 def lists(sizes=SIZES, width: int | None = None, seed: int = 0) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """scores, order, entered, classified of lists of these sizes; nonsense in empty slots."""
+    """Scores, order, entered and classified of lists of these sizes; invalid values in empty slots."""
     generator = torch.Generator().manual_seed(seed)
     width = width or max(sizes)
     scores = torch.full((len(sizes), width), float("-inf"), dtype=torch.float64)
@@ -29,10 +29,10 @@ def lists(sizes=SIZES, width: int | None = None, seed: int = 0) -> tuple[Tensor,
 
 def naive_listnet(scores: list[float], order: list[float], temperature: float, nudge: tuple[int, float]) -> float:
     scores = [score + (nudge[1] if car == nudge[0] else 0.0) for car, score in enumerate(scores)]
-    wanted = [math.exp((len(order) - place) / temperature) for place in order]
+    target = [math.exp((len(order) - place) / temperature) for place in order]
     predicted = [math.exp(score / temperature) for score in scores]
-    return sum(w / sum(wanted) * math.log((w / sum(wanted)) / (p / sum(predicted)))
-               for w, p in zip(wanted, predicted, strict=True))
+    return sum(t / sum(target) * math.log((t / sum(target)) / (p / sum(predicted)))
+               for t, p in zip(target, predicted, strict=True))
 
 
 def naive_pairs(scores: list[float], order: list[float], classified: list[bool], retired: float,
@@ -52,19 +52,19 @@ def losses(scores: Tensor, order: Tensor, entered: Tensor, classified: Tensor) -
             "pairs": pairwise_loss(scores, order, entered, classified, 0.5)}
 
 
-def test_values_and_gradients_are_those_of_a_naive_implementation():
+def test_values_and_gradients_match_a_naive_implementation():
     scores, order, entered, classified = lists()
     scores.requires_grad_()
     naive = {"listnet": lambda s, o, c, nudge: naive_listnet(s, o, 3.4, nudge),
              "pairs": lambda s, o, c, nudge: naive_pairs(s, o, c, 0.5, nudge)}
     for name, loss in losses(scores, order, entered, classified).items():
         (gradient,) = torch.autograd.grad(loss, scores)
-        plain = [[part[race, :size].tolist() for part in (scores, order, classified)]
-                 for race, size in enumerate(SIZES)]
-        value = sum(naive[name](*race, (0, 0.0)) for race in plain) / len(SIZES)
+        inputs = [[part[race, :size].tolist() for part in (scores, order, classified)]
+                  for race, size in enumerate(SIZES)]
+        value = sum(naive[name](*race, (0, 0.0)) for race in inputs) / len(SIZES)
         assert loss.item() == pytest.approx(value, rel=1e-9)
         for race, car in ((0, 0), (1, 3), (2, 19), (3, 21), (4, 1)):
-            up, down = (naive[name](*plain[race], (car, step)) for step in (1e-5, -1e-5))
+            up, down = (naive[name](*inputs[race], (car, step)) for step in (1e-5, -1e-5))
             assert gradient[race, car].item() == pytest.approx((up - down) / 2e-5 / len(SIZES), abs=1e-8)
 
 
@@ -85,7 +85,7 @@ def test_lists_without_two_cars_are_a_zero_that_gradients_flow_through(sizes):
         assert (gradient[~entered] == 0).all()
 
 
-def test_no_races_at_all_are_a_zero():
+def test_an_empty_batch_has_loss_zero():
     scores, order, entered, classified = lists((), width=20)
     scores.requires_grad_()
     for loss in losses(scores, order, entered, classified).values():
@@ -99,19 +99,19 @@ def test_all_scores_tied_and_all_retired_stay_finite():
     for name, loss in losses(tied, order, entered, torch.zeros_like(classified)).items():
         (gradient,) = torch.autograd.grad(loss, tied)
         assert torch.isfinite(loss) and torch.isfinite(gradient).all() and gradient.abs().sum() > 0, name
-    nobody_classified = pairwise_loss(tied, order, entered, torch.zeros_like(classified), retired_weight=0.0)
-    assert nobody_classified.item() == 0
+    none_classified = pairwise_loss(tied, order, entered, torch.zeros_like(classified), retired_weight=0.0)
+    assert none_classified.item() == 0
     tied_targets = listnet_loss(tied, torch.ones_like(tied), entered, 3.4)
     assert tied_targets.item() == pytest.approx(0, abs=1e-12)
 
 
-def test_listnet_is_nil_at_its_targets_and_worst_upside_down():
+def test_listnet_is_zero_at_its_targets_and_largest_for_the_reverse_order():
     _, order, entered, _ = lists((20, 22))
-    worth = relevance(order, entered)
-    assert listnet_loss(worth, worth, entered, 3.4).item() == pytest.approx(0, abs=1e-12)
-    assert listnet_loss(-worth, worth, entered, 3.4) > listnet_loss(worth * 0, worth, entered, 3.4) > 0.1
+    targets = relevance(order, entered)
+    assert listnet_loss(targets, targets, entered, 3.4).item() == pytest.approx(0, abs=1e-12)
+    assert listnet_loss(-targets, targets, entered, 3.4) > listnet_loss(targets * 0, targets, entered, 3.4) > 0.1
 
 
-def test_the_podium_holds_three_fifths_of_the_target_at_the_default_temperature():
-    worth = relevance(torch.arange(1.0, 21.0)[None], torch.ones(1, 20, dtype=torch.bool))
-    assert torch.softmax(worth / 3.4, dim=-1)[0, :3].sum().item() == pytest.approx(0.59, abs=0.005)
+def test_the_podium_has_59_percent_of_the_target_at_the_default_temperature():
+    targets = relevance(torch.arange(1.0, 21.0)[None], torch.ones(1, 20, dtype=torch.bool))
+    assert torch.softmax(targets / 3.4, dim=-1)[0, :3].sum().item() == pytest.approx(0.59, abs=0.005)

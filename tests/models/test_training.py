@@ -1,4 +1,4 @@
-"""Training learns what is there, the same every time, and nothing from where it must not look."""
+"""Training learns a planted signal, is reproducible, and uses only the chosen rows."""
 from dataclasses import replace
 
 import numpy as np
@@ -27,7 +27,7 @@ def mean_spearman(scores: np.ndarray, races: pd.DataFrame) -> float:
                           for _, race in scored.groupby("weekend")]))
 
 
-def test_a_planted_signal_is_learnt_and_carries_to_new_races(config, seasons, planted):
+def test_a_planted_signal_is_learnt_and_predicts_new_races(config, seasons, planted):
     unseen = planted({2025: 20}, seed=9)
     trained, history = train(seasons, config)
     assert mean_spearman(trained.scores(unseen), unseen) > 0.75
@@ -36,7 +36,7 @@ def test_a_planted_signal_is_learnt_and_carries_to_new_races(config, seasons, pl
     assert len(history) == config.epochs
 
 
-def test_what_is_pure_noise_is_not_learnt(config, seasons, planted):
+def test_pure_noise_is_not_learnt(config, seasons, planted):
     rng = np.random.default_rng(5)
     noise = planted({2022: 12}, seed=2)
     noise["official_order"] = noise.groupby("weekend")["driver"].transform(lambda cars: rng.permutation(len(cars)) + 1)
@@ -45,7 +45,7 @@ def test_what_is_pure_noise_is_not_learnt(config, seasons, planted):
     assert abs(mean_spearman(trained.scores(unseen), unseen)) < 0.5
 
 
-def test_two_trainings_give_the_same_bytes_and_another_seed_others(config, seasons):
+def test_training_is_reproducible_to_the_byte_and_depends_on_the_seed(config, seasons):
     config = replace(config, epochs=5)
     torch.manual_seed(99)
     first = save(train(seasons, config)[0].model.state_dict())
@@ -53,10 +53,10 @@ def test_two_trainings_give_the_same_bytes_and_another_seed_others(config, seaso
     second = save(train(seasons.sample(frac=1, random_state=1), config)[0].model.state_dict())
     assert first == second
     assert save(train(seasons, replace(config, seed=1))[0].model.state_dict()) != first
-    assert torch.equal(torch.get_rng_state(), state), "the caller's random state was touched"
+    assert torch.equal(torch.get_rng_state(), state), "the caller's random state changed"
 
 
-def test_as_many_threads_as_the_caller_has_give_the_same_bytes(config, seasons):
+def test_the_callers_number_of_threads_does_not_change_the_bytes(config, seasons):
     before, config = torch.get_num_threads(), replace(config, epochs=2)
     results = []
     for threads in (1, 2):
@@ -82,23 +82,23 @@ def test_only_the_asked_seasons_and_the_starters_are_learnt_from(config, seasons
         (2022, 2023), "2022-race-00", "2023-race-11", 24)
 
 
-def test_progress_is_told_and_nothing_to_learn_from_is_an_error(config, seasons):
-    told = []
-    _, history = train(seasons, replace(config, epochs=3), progress=lambda epoch, loss: told.append((epoch, loss)))
-    assert told == [(row["epoch"], row["loss"]) for row in history]
+def test_progress_is_reported_and_training_without_races_is_refused(config, seasons):
+    reported = []
+    _, history = train(seasons, replace(config, epochs=3), progress=lambda epoch, loss: reported.append((epoch, loss)))
+    assert reported == [(row["epoch"], row["loss"]) for row in history]
     with pytest.raises(ValueError, match="0 races with an official order in 2031"):
         train(seasons, replace(config, seasons=(2031,)))
 
 
-def test_a_race_of_one_car_and_one_where_all_retired_do_no_harm(config, seasons, planted):
-    odd = planted({2021: 2}, cars=(1, 20))
-    odd["classified"] = False
-    trained, history = train(pd.concat([odd, seasons]), replace(config, epochs=3))
+def test_races_with_one_car_or_only_retired_cars_are_harmless(config, seasons, planted):
+    edge_cases = planted({2021: 2}, cars=(1, 20))
+    edge_cases["classified"] = False
+    trained, history = train(pd.concat([edge_cases, seasons]), replace(config, epochs=3))
     assert all(np.isfinite(row["loss"]) for row in history)
     assert np.isfinite(trained.scores(seasons)).all()
 
 
-def test_predictors_train_on_the_latest_seasons_and_refuse_to_score_untaught(seasons):
+def test_predictors_train_on_the_latest_seasons_and_refuse_to_score_before_fit(seasons):
     predictor = TrainedPredictor(replace(RANKER, epochs=2), last_seasons=2)
     race = seasons[seasons["weekend"] == "2024-race-03"]
     with pytest.raises(RuntimeError, match="call fit first"):

@@ -1,4 +1,4 @@
-"""A warehouse, races with a planted order, and rankers that weigh two features by hand."""
+"""A warehouse, races with a planted order, and rankers with hand-set weights of two features."""
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -21,7 +21,7 @@ from f1_pipelines.warehouse.database import WarehouseFile
 from f1_pipelines.warehouse.replace import replace_slices
 
 NOW = datetime(2026, 8, 1, tzinfo=UTC)
-# Both decide these races, lower is better; the grid knows the gap alone.
+# Both determine the order of these races, lower is better; the grid depends on the gap only.
 FEATURES = ("qualifying_gap_pct", "driver_finish_form")
 
 
@@ -43,15 +43,15 @@ def races() -> pd.DataFrame:
 
 
 @dataclass
-class Place:
+class Store:
     """A warehouse with checkpoints."""
 
     file: WarehouseFile
     folder: Path
 
-    def made(self, weights: tuple[float, float], through: str = "2025-abu-dhabi", parent: str | None = None,
+    def add(self, weights: tuple[float, float], through: str = "2025-abu-dhabi", parent: str | None = None,
              learning: dict | None = None) -> str:
-        """A ranker that has learnt through a weekend is stored; its id."""
+        """Store a ranker trained through a weekend; return its id."""
         config = TrainConfig(features=FEATURES)
         model = Ranker(RankerConfig(len(FEATURES), members=1))
         with torch.no_grad():
@@ -66,7 +66,7 @@ class Place:
         return checkpoint.id
 
     def load(self, races: pd.DataFrame) -> None:
-        """Store these races with their outcome, for what reads its races from the warehouse."""
+        """Store these races with their outcome in the warehouse."""
         features = races.assign(source="f1db", stage="grid", feature_version="1")
         results = races.assign(version=1, finish_position=races["official_order"], grid_status="grid",
                                status="finished", result_status="official", content_hash="x", source="f1db",
@@ -87,26 +87,26 @@ class Place:
 
 def row_of(checkpoint: Checkpoint) -> dict[str, object]:
     meta = checkpoint.meta
-    told = {name: meta[name] for name in ("kind", "model", "parent", "trained_from", "trained_through", "n_races",
-                                          "feature_version", "data_version")}
-    return {**told, "checkpoint": checkpoint.id, "seed": 0, "metrics": "{}", "path": str(checkpoint.path),
+    row = {name: meta[name] for name in ("kind", "model", "parent", "trained_from", "trained_through", "n_races",
+                                         "feature_version", "data_version")}
+    return {**row, "checkpoint": checkpoint.id, "seed": 0, "metrics": "{}", "path": str(checkpoint.path),
             "promoted": False, "created_at": NOW, "settings": None, "dagster_run": None, "mlflow_run": None}
 
 
 @pytest.fixture
-def place(tmp_path, monkeypatch: pytest.MonkeyPatch) -> Place:
+def store(tmp_path, monkeypatch: pytest.MonkeyPatch) -> Store:
     monkeypatch.setenv("F1_WAREHOUSE", str(tmp_path / "f1.duckdb"))
-    return Place(WarehouseFile(tmp_path / "f1.duckdb"), tmp_path / "checkpoints")
+    return Store(WarehouseFile(tmp_path / "f1.duckdb"), tmp_path / "checkpoints")
 
 
 @pytest.fixture
-def decided(place: Place, races: pd.DataFrame) -> Callable:
-    """Lets the rule decide on a candidate and carries it out."""
-    def on(candidate: str, rows: pd.DataFrame = races, rule: Rule = RULE):
-        with place.file.write("test") as connection:
-            decision = decide(connection, candidate, rows, place.folder, rule)
+def decide_on(store: Store, races: pd.DataFrame) -> Callable:
+    """Function that lets the rule decide on a candidate and applies the decision."""
+    def run(candidate: str, rows: pd.DataFrame = races, rule: Rule = RULE):
+        with store.file.write("test") as connection:
+            decision = decide(connection, candidate, rows, store.folder, rule)
             if decision:
                 record(connection, decision, NOW)
         return decision
 
-    return on
+    return run

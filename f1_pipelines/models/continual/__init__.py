@@ -1,1 +1,1 @@
-"""The ranker that keeps learning: from a pretrained one, over a season boundary, race by race."""
+"""Continual learning of the ranker: updates after each race, starting from a pretrained ranker."""

@@ -1,12 +1,11 @@
-"""A new season: unseen drivers and teams get embedding rows of their own; known ones keep theirs.
+"""Adaptation to a new season: embedding rows for new drivers and teams.
 
 Notable choices:
-- Who is new is found by comparing with the vocabulary, never by name or index. New rows come behind the known ones, so
-  that a row keeps its number for ever.
-- A newcomer starts as a copy of the unknown row: before its first race it is ranked like any unknown driver.
-- What must not learn is masked in the gradient. Adam starts afresh with each update and has no weight decay, so a
-  gradient that is always 0 leaves a row bit by bit as it was.
-- Our ranker has no embeddings: all of it adapts, and growing changes nothing but its lists of names.
+- Ids outside the vocabulary are new. Their rows are appended, so that existing rows keep their numbers.
+- A new row starts as a copy of the unknown row: before its first race, a newcomer is ranked like any unknown driver.
+- Frozen weights have their gradient masked. Adam's state is new in each update and there is no weight decay, so a
+  gradient of 0 leaves a weight bit-identical.
+- Our ranker has no embeddings: growing it only extends its vocabularies, and every weight adapts.
 """
 from __future__ import annotations
 
@@ -29,16 +28,16 @@ _EMBEDDINGS = {"driver": "driver.weight", "constructor": "constructor.weight"}
 
 
 def adapt(trained: TrainedRanker, rows: pd.DataFrame) -> TrainedRanker:
-    """A copy of the ranker with an embedding row for every driver and team in these rows."""
+    """Copy the ranker, with an embedding row for every driver and team in these rows."""
     return grow(trained, trained.drivers.grown(rows["driver"]), trained.constructors.grown(rows["constructor"]))
 
 
 def grow(trained: TrainedRanker, drivers: Vocabulary, constructors: Vocabulary) -> TrainedRanker:
-    """The same ranker with these vocabularies, which begin with its own. A copy; it scores as before."""
+    """Copy the ranker with these vocabularies, which extend its own. Its scores stay the same."""
     model = trained.model
     if not isinstance(model, F1Net):
         return replace(trained, model=deepcopy(model), drivers=drivers, constructors=constructors)
-    with torch.random.fork_rng(devices=[]):  # first weights are drawn and thrown away
+    with torch.random.fork_rng(devices=[]):  # loaded weights replace the random ones
         grown = F1Net(replace(model.config, drivers=len(drivers), constructors=len(constructors)))
     state = model.state_dict()
     for name in _EMBEDDINGS.values():
@@ -50,7 +49,7 @@ def grow(trained: TrainedRanker, drivers: Vocabulary, constructors: Vocabulary) 
 
 
 def grow_fisher(fisher: Mapping[str, Tensor], model: nn.Module) -> dict[str, Tensor]:
-    """The Fisher for a grown model: 0 for rows that came since, for nothing learnt so far depends on them."""
+    """Extend the Fisher information to a grown model: 0 for new rows, which no earlier race depends on."""
     grown = {}
     for name, parameter in model.named_parameters():
         grown[name] = torch.zeros_like(parameter)
@@ -59,24 +58,27 @@ def grow_fisher(fisher: Mapping[str, Tensor], model: nn.Module) -> dict[str, Ten
 
 
 def may_learn(trained: TrainedRanker, pretrained: TrainedRanker, settings: UpdateConfig) -> dict[str, Tensor]:
-    """Which weights an update may move, by parameter name: bool, shaped as the parameter.
+    """Masks of the weights that an update may change, by parameter name: bool, shaped as the parameter.
 
     Args:
-        trained: The ranker, grown to all it is to learn from.
-        pretrained: Whom this one knows is no newcomer.
-        settings: `method` and `freeze_drivers` say what is held still.
+        trained: The ranker, already grown.
+        pretrained: Pretrained ranker; ids outside its vocabularies are newcomers.
+        settings: `method` and `freeze_drivers` determine the frozen weights.
+
+    Raises:
+        ValueError: Method `constructors` with a model without a constructor embedding.
     """
     if settings.method == "constructors" and not isinstance(trained.model, F1Net):
         raise ValueError(f"{trained.config.model} has no constructor embedding, so method constructors would learn "
-                         "nothing; choose another one")
+                         "nothing; choose another method")
     known = {"driver.weight": len(pretrained.drivers), "constructor.weight": len(pretrained.constructors)}
     masks = {}
     for name, parameter in trained.model.named_parameters():
-        free = {"freeze": name.startswith(cast("F1Net | Ranker", trained.model).READ_OUT),
-                "constructors": name == _EMBEDDINGS["constructor"]}.get(settings.method, True)
+        learns = {"freeze": name.startswith(cast("F1Net | Ranker", trained.model).READ_OUT),
+                  "constructors": name == _EMBEDDINGS["constructor"]}.get(settings.method, True)
         if name == _EMBEDDINGS["driver"] and settings.freeze_drivers:
-            free = False
-        masks[name] = torch.full(parameter.shape, free)
+            learns = False
+        masks[name] = torch.full(parameter.shape, learns)
         if name in known:
             masks[name][known[name]:] = True  # newcomers always learn
     return masks

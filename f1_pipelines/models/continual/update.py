@@ -1,11 +1,11 @@
-"""One update after a race: a ranker learns from the latest races without losing what it knew.
+"""Update of a ranker after a race: it learns from the latest races without forgetting earlier ones.
 
 Notable choices:
-- The window reaches back over the latest races since the pretraining; each is seen `epochs` times, one after the other.
-- The loss is that of the pretraining, without its prior: the pull to the old weights takes its place. Dropout stays.
-- The pull of EWC goes to the pretrained weights, however many updates ago that was: an anchor that moved along would
-  let go of a little more after each race. (`online_ewc` does just that, to have it to compare with.)
-- A pure function: the same rankers, rows and settings give the same bytes, on one CPU thread as in training.
+- The window has the latest races since the pretraining; each update makes `epochs` passes over it.
+- The loss is that of the pretraining with dropout, but without its prior: the EWC penalty takes its place.
+- The anchor of EWC is the pretrained ranker, however many updates ago that was: a moving anchor would forget a little
+  more after each race. (`online_ewc` has one, for comparison.)
+- An update is a pure function: the same rankers, rows and settings give the same bytes, on one CPU thread.
 """
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from f1_pipelines.models.training import objective, one_thread, training_races
 
 @dataclass(frozen=True)
 class LearntState:
-    """A ranker and how much each of its weights matters; the Fisher is missing where nothing asks for it."""
+    """A ranker and its Fisher information, which is None if the method does not need it."""
 
     trained: TrainedRanker
     fisher: dict[str, Tensor] | None = None
@@ -35,12 +35,12 @@ class LearntState:
 
 @dataclass(frozen=True)
 class UpdateResult:
-    """What an update gave.
+    """Result of an update.
 
     Attributes:
-        known: The ranker afterwards, and its own Fisher where the method moves it along.
-        history: epoch, loss of the new races, and penalty (lambda included) of each epoch.
-        rows: The rows it saw, old races that were replayed included.
+        known: The updated ranker, with its own Fisher for `online_ewc`.
+        history: epoch, loss of the new races, and penalty (times lambda) of each epoch.
+        rows: The rows used, including replayed races.
     """
 
     known: LearntState
@@ -50,18 +50,21 @@ class UpdateResult:
 
 def learn(before: LearntState, pretrained: LearntState, window: pd.DataFrame, settings: UpdateConfig,
           old: pd.DataFrame | None = None) -> UpdateResult:
-    """Learn from the races of the window. The rankers that come in are left as they are.
+    """Learn from the races of the window. The given rankers stay unchanged.
 
     Args:
-        before: What the update before gave; `pretrained` at first.
-        pretrained: Where EWC pulls to and `restart` begins, with its Fisher if the method needs one.
-        window: Starters of the races to learn from, with features and outcome. Unseen drivers and teams get embedding
+        before: Result of the previous update; at first `pretrained`.
+        pretrained: Anchor of EWC and start of `restart`, with its Fisher if the method needs one.
+        window: Starters of the races to learn from, with features and outcome. New drivers and teams get embedding
             rows.
-        settings: Dial settings; method `none` is refused, there is nothing to do.
-        old: Races of the pretraining, which `replay` draws from.
+        settings: Hyperparameters.
+        old: Races of the pretraining, for `replay`.
+
+    Raises:
+        ValueError: The method is `none`, or its Fisher or old races are missing.
     """
     if settings.method == "none":
-        raise ValueError("method none learns nothing: keep the ranker as it is")
+        raise ValueError("method none learns nothing: keep the ranker unchanged")
     races = training_races(window).sort_values(["race_start", "driver"], ignore_index=True)
     replayed = _replayed(old, races, settings) if settings.method == "replay" else None
     grown = adapt(before.trained, races)
@@ -79,10 +82,10 @@ def learn(before: LearntState, pretrained: LearntState, window: pd.DataFrame, se
         for epoch in range(1, settings.epochs + 1):
             losses, penalty = 0.0, 0.0
             for step in _steps(batch, settings.races_per_step, generator):
-                loss = new = objective(model, step, config, generator)
+                loss = new_loss = objective(model, step, config, generator)
                 if fisher is not None:
-                    pull = settings.ewc_lambda * ewc_penalty(model, anchor, fisher)
-                    loss, penalty = loss + pull, pull.item()
+                    weighted_penalty = settings.ewc_lambda * ewc_penalty(model, anchor, fisher)
+                    loss, penalty = loss + weighted_penalty, weighted_penalty.item()
                 if old_batch is not None:
                     drawn = torch.randperm(len(old_batch), generator=generator)[:settings.replayed_races * len(step)]
                     loss = loss + settings.replayed_races * objective(model, old_batch.races(drawn), config, generator)
@@ -92,23 +95,23 @@ def learn(before: LearntState, pretrained: LearntState, window: pd.DataFrame, se
                     if parameter.grad is not None:
                         parameter.grad.mul_(masks[name])
                 optimizer.step()
-                losses += new.item() * len(step)
+                losses += new_loss.item() * len(step)
             history.append({"epoch": float(epoch), "loss": losses / len(batch), "penalty": penalty})
     model.eval()
     trained = replace(
         grown, model=model, seasons=tuple(sorted({*grown.seasons, *(int(s) for s in races["season"].unique())})),
         trained_through=batch.weekends[-1], n_races=before.trained.n_races + 1)
-    moved = None
+    new_fisher = None
     if settings.method == "online_ewc" and fisher is not None:
         latest = fisher_information(trained, races[races["weekend"] == batch.weekends[-1]])
         keep = settings.fisher_decay
-        moved = {name: keep * values + (1 - keep) * latest[name] for name, values in fisher.items()}
-    seen = races if replayed is None else pd.concat([replayed, races], ignore_index=True)
-    return UpdateResult(LearntState(trained, moved), history, seen)
+        new_fisher = {name: keep * values + (1 - keep) * latest[name] for name, values in fisher.items()}
+    used = races if replayed is None else pd.concat([replayed, races], ignore_index=True)
+    return UpdateResult(LearntState(trained, new_fisher), history, used)
 
 
 def window_of(rows: pd.DataFrame, weekend: str, races: int) -> pd.DataFrame:
-    """Rows of the latest `races` races up to and with this weekend's."""
+    """Rows of the latest `races` races, up to and including this weekend's."""
     starts = rows.groupby("weekend")["race_start"].first().sort_values()
     latest = starts[starts <= starts[weekend]].index[-races:]
     return rows[rows["weekend"].isin(latest)]
@@ -116,7 +119,7 @@ def window_of(rows: pd.DataFrame, weekend: str, races: int) -> pd.DataFrame:
 
 def _anchor(before: LearntState, pretrained: LearntState, grown: TrainedRanker, settings: UpdateConfig,
             ) -> tuple[Mapping[str, Tensor], Mapping[str, Tensor] | None]:
-    """Where the pull goes to, and how strong it is at each weight; None where there is no pull."""
+    """Anchor weights and Fisher of the EWC penalty; None as the Fisher if the method has no penalty."""
     if settings.method not in PULLED_BACK:
         return {}, None
     origin = before if settings.method == "online_ewc" and before.fisher is not None else pretrained
@@ -129,10 +132,10 @@ def _anchor(before: LearntState, pretrained: LearntState, grown: TrainedRanker, 
 
 
 def _replayed(old: pd.DataFrame | None, races: pd.DataFrame, settings: UpdateConfig) -> pd.DataFrame:
-    """Old races to draw from, as many as one epoch takes: always the same for the same latest race and seed."""
+    """Choose the old races to replay, at most as many as the update can use; latest race and seed determine them."""
     if old is None or old.empty:
-        raise ValueError("method replay needs races of the pretraining to mix in, and none are there; load the results "
-                         "of the pretraining seasons, or choose another method")
+        raise ValueError("method replay needs races of the pretraining, and there are none; load the results of the "
+                         "pretraining seasons, or choose another method")
     starts = old.groupby("weekend")["race_start"].first().sort_values()
     count = min(len(starts), settings.replayed_races * races["weekend"].nunique() * settings.epochs)
     generator = torch.Generator().manual_seed(settings.seed + int(races["race_start"].max().timestamp()))
@@ -141,6 +144,6 @@ def _replayed(old: pd.DataFrame | None, races: pd.DataFrame, settings: UpdateCon
 
 
 def _steps(batch: RaceBatch, per_step: int, generator: torch.Generator) -> Iterator[RaceBatch]:
-    """All races once, shuffled, so many at a time."""
+    """Yield all races once, in shuffled steps."""
     for races in torch.randperm(len(batch), generator=generator).split(per_step):
         yield batch.races(races)

@@ -1,4 +1,4 @@
-"""Pretrained rankers at toy size, and a season after them with two newcomers and a renamed team."""
+"""Small pretrained rankers, and a later season with two new drivers and two new team names."""
 from dataclasses import replace
 
 import pandas as pd
@@ -24,13 +24,13 @@ def f1net(seasons) -> LearntState:
 
 @pytest.fixture(scope="session")
 def known_season(planted) -> pd.DataFrame:
-    """Eight races of 2025, nobody new."""
+    """Eight races of 2025 with known drivers and teams."""
     return planted({2025: 8}, seed=4)
 
 
 @pytest.fixture(scope="session")
 def new_season(known_season) -> pd.DataFrame:
-    """The same races, with two drivers and a team that nobody knows, and another team under a new name."""
+    """The same races with two new drivers, a new team and a renamed team."""
     return known_season.replace({
         "driver": {"driver-03": "a-newcomer", "driver-17": "z-newcomer"},
         "constructor": {"team-2": "team-2-renamed", "team-9": "a-new-team"}})

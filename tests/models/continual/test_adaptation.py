@@ -1,4 +1,4 @@
-"""Over a season boundary: who is new gets a row, who is known keeps his, and nobody's ranking changes by it."""
+"""At a season boundary newcomers get rows, known rows stay, and no ranking changes."""
 import numpy as np
 import pytest
 import torch
@@ -8,7 +8,7 @@ from f1_pipelines.models.continual.settings import UpdateConfig
 from f1_pipelines.models.vocabulary import UNKNOWN
 
 
-def test_newcomers_start_as_the_rookie_and_are_ranked_as_before(pretrained, new_season):
+def test_newcomers_start_as_the_unknown_row_and_scores_stay_the_same(pretrained, new_season):
     before = pretrained.trained
     adapted = adapt(before, new_season)
     assert adapted.drivers.names == (*before.drivers.names, "a-newcomer", "z-newcomer")
@@ -20,12 +20,12 @@ def test_newcomers_start_as_the_rookie_and_are_ranked_as_before(pretrained, new_
         assert torch.equal(new[len(old):], old[UNKNOWN].expand(2, -1))
 
 
-def test_nobody_new_changes_nothing(pretrained, known_season):
+def test_adapting_without_newcomers_changes_nothing(pretrained, known_season):
     adapted = adapt(pretrained.trained, known_season)
     assert adapted.drivers == pretrained.trained.drivers and adapted.constructors == pretrained.trained.constructors
     for name, weight in pretrained.trained.model.named_parameters():
         assert torch.equal(adapted.model.get_parameter(name), weight)
-        assert adapted.model.get_parameter(name) is not weight, "a copy, or the parent would learn too"
+        assert adapted.model.get_parameter(name) is not weight, "the weights are a copy"
 
 
 def test_a_second_boundary_keeps_the_rows_of_the_first(f1net, new_season):
@@ -34,7 +34,7 @@ def test_a_second_boundary_keeps_the_rows_of_the_first(f1net, new_season):
     assert twice.drivers.names == (*once.drivers.names, "b-newcomer")
 
 
-def test_what_is_new_matters_to_nothing_learnt_so_far(f1net, new_season):
+def test_the_fisher_of_new_rows_is_zero(f1net, new_season):
     adapted = adapt(f1net.trained, new_season)
     grown = grow_fisher(f1net.fisher, adapted.model)
     known = len(f1net.trained.drivers)
@@ -48,8 +48,8 @@ def test_what_is_new_matters_to_nothing_learnt_so_far(f1net, new_season):
     (UpdateConfig(method="freeze"), False, False, False, True),
     (UpdateConfig(method="constructors"), False, True, False, False),
 ])
-def test_what_may_learn(f1net, new_season, settings, drivers, constructors, first_layer, read_out):
-    """The rows of newcomers always may; of the others each method has its own."""
+def test_masks_of_the_learning_weights(f1net, new_season, settings, drivers, constructors, first_layer, read_out):
+    """The rows of newcomers always learn; the other weights depend on the method."""
     masks = may_learn(adapt(f1net.trained, new_season), f1net.trained, settings)
     known = len(f1net.trained.drivers), len(f1net.trained.constructors)
     assert masks["driver.weight"][:known[0]].all() == masks["driver.weight"][:known[0]].any() == drivers

@@ -1,4 +1,4 @@
-"""What is stored of a link: its mean Spearman stays within -1 and 1, however many races it is over."""
+"""The stored mean Spearman of a link stays within -1 and 1 for any number of races."""
 from types import SimpleNamespace
 
 import numpy as np

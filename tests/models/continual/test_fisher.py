@@ -1,4 +1,4 @@
-"""The Fisher is of these weights and these races, and EWC pulls back to where it was taken."""
+"""Fisher information: values, checks and storage, and the EWC penalty around its anchor."""
 import json
 from dataclasses import replace
 
@@ -12,7 +12,7 @@ from f1_pipelines.models.continual.fisher import check_fisher, fisher_informatio
 from f1_pipelines.models.training import objective
 
 
-def test_it_has_the_shapes_of_the_weights_and_no_negative_value(pretrained):
+def test_the_fisher_has_the_shapes_of_the_weights_and_no_negative_value(pretrained):
     model = pretrained.trained.model
     check_fisher(pretrained.fisher, model)
     assert {name: values.shape for name, values in pretrained.fisher.items()} == {
@@ -21,33 +21,33 @@ def test_it_has_the_shapes_of_the_weights_and_no_negative_value(pretrained):
     assert sum(values.sum() for values in pretrained.fisher.values()) > 0
 
 
-def test_it_is_the_mean_of_squares_race_by_race(pretrained, seasons):
+def test_the_fisher_is_the_mean_of_squared_gradients_of_each_race(pretrained, seasons):
     trained, races = pretrained.trained, seasons[seasons["season"] == 2023]
     trained.model.eval()
-    batch, still = trained.batch(races), replace(trained.config, rookie_share=0.0)
+    batch, config = trained.batch(races), replace(trained.config, rookie_share=0.0)
     expected = {name: torch.zeros_like(weight) for name, weight in trained.model.named_parameters()}
     for race in range(len(batch)):
         trained.model.zero_grad()
-        objective(trained.model, batch.races(torch.tensor([race])), still, torch.Generator()).backward()
+        objective(trained.model, batch.races(torch.tensor([race])), config, torch.Generator()).backward()
         for name, weight in trained.model.named_parameters():
             expected[name] += weight.grad.square() / len(batch)
     trained.model.zero_grad()
-    found = fisher_information(trained, races)
+    fisher = fisher_information(trained, races)
     for name, values in expected.items():
-        torch.testing.assert_close(found[name], values)
+        torch.testing.assert_close(fisher[name], values)
 
 
-def test_dropout_and_dropped_ids_have_no_part_in_it(f1net, seasons):
-    """In training mode dropout would make every call another."""
+def test_the_fisher_uses_no_dropout_and_no_replaced_ids(f1net, seasons):
+    """In training mode, dropout would give another result in each call."""
     f1net.trained.model.train()
     torch.manual_seed(7)
     again = fisher_information(f1net.trained, seasons)
     assert not f1net.trained.model.training
     assert all(torch.equal(again[name], values) for name, values in f1net.fisher.items())
-    assert not again["driver.weight"][0].any(), "the rookie row was used, though everyone is known"
+    assert not again["driver.weight"][0].any(), "the unknown row was used, although all drivers are known"
 
 
-def test_the_pull_is_nothing_at_the_anchor_and_grows_with_the_square(pretrained):
+def test_the_penalty_is_zero_at_the_anchor_and_quadratic_in_the_distance(pretrained):
     model = pretrained.trained.model
     anchor = {name: weight.detach().clone() for name, weight in model.named_parameters()}
     assert ewc_penalty(model, anchor, pretrained.fisher).item() == 0.0
@@ -58,16 +58,16 @@ def test_the_pull_is_nothing_at_the_anchor_and_grows_with_the_square(pretrained)
     assert ewc_penalty(model, further, pretrained.fisher).item() == pytest.approx(4 * near, rel=1e-3)
 
 
-@pytest.mark.parametrize(("harm", "sentence"), [
+@pytest.mark.parametrize(("damage", "message"), [
     (lambda fisher: fisher.pop(next(iter(fisher))), "has shape None"),
     (lambda fisher: fisher.update({name: values[..., :-1] for name, values in fisher.items()}), "of another model"),
     (lambda fisher: fisher.update({name: -values - 1 for name, values in fisher.items()}), "negative"),
     (lambda fisher: fisher.update({name: values / 0 for name, values in fisher.items()}), "not finite"),
 ])
-def test_a_fisher_that_does_not_fit_is_refused(pretrained, harm, sentence):
+def test_a_fisher_that_does_not_fit_is_refused(pretrained, damage, message):
     fisher = dict(pretrained.fisher)
-    harm(fisher)
-    with pytest.raises(ValueError, match=sentence):
+    damage(fisher)
+    with pytest.raises(ValueError, match=message):
         check_fisher(fisher, pretrained.trained.model)
 
 
@@ -77,27 +77,27 @@ def stored(pretrained, tmp_path):
                            fisher=pretrained.fisher)
 
 
-def test_it_lies_beside_the_weights_and_comes_back(stored, pretrained):
-    back = load_fisher(load_checkpoint(stored.path))
-    assert all(torch.equal(back[name], values) for name, values in pretrained.fisher.items())
+def test_the_fisher_is_stored_beside_the_weights_and_loads_unchanged(stored, pretrained):
+    loaded = load_fisher(load_checkpoint(stored.path))
+    assert all(torch.equal(loaded[name], values) for name, values in pretrained.fisher.items())
     assert sorted(path.name for path in stored.path.iterdir()) == [
         "fisher.safetensors", "meta.json", "model.safetensors"]
 
 
-def test_a_checkpoint_without_one_loads_but_can_not_be_pulled_back_to(pretrained, tmp_path):
-    plain = save_checkpoint(pretrained.trained, tmp_path, kind="pretrained", data_version="data-1")
+def test_a_checkpoint_without_a_fisher_loads_but_its_fisher_does_not(pretrained, tmp_path):
+    checkpoint = save_checkpoint(pretrained.trained, tmp_path, kind="pretrained", data_version="data-1")
     with pytest.raises(CheckpointError, match="without a Fisher.*materialize pretrained_ranker"):
-        load_fisher(load_checkpoint(plain.path))
+        load_fisher(load_checkpoint(checkpoint.path))
 
 
-@pytest.mark.parametrize(("harm", "sentence"), [
+@pytest.mark.parametrize(("damage", "message"), [
     (lambda path: path.unlink(), "can't be read"),
     (lambda path: path.write_bytes(path.read_bytes()[:-9]), "damaged"),
     (lambda path: replace_fisher(path, b"no safetensors at all"), "fisher.safetensors"),
 ])
-def test_a_damaged_one_says_so_and_saving_again_mends_it(stored, pretrained, harm, sentence):
-    harm(stored.path / "fisher.safetensors")
-    with pytest.raises(CheckpointError, match=sentence) as caught:
+def test_a_damaged_fisher_is_refused_and_saving_again_repairs_it(stored, pretrained, damage, message):
+    damage(stored.path / "fisher.safetensors")
+    with pytest.raises(CheckpointError, match=message) as caught:
         load_fisher(load_checkpoint(stored.path))
     assert str(caught.value).startswith(str(stored.path))
     again = save_checkpoint(pretrained.trained, stored.path.parent, kind="pretrained", data_version="data-1",
@@ -107,7 +107,7 @@ def test_a_damaged_one_says_so_and_saving_again_mends_it(stored, pretrained, har
 
 
 def replace_fisher(path, content):
-    """Another file, with a meta.json that vouches for it."""
+    """Replace the file, and its digest in meta.json."""
     import hashlib
 
     path.write_bytes(content)

@@ -1,4 +1,4 @@
-"""An update learns from its window, leaves alone what it must, and is the same every time."""
+"""An update learns from its window, keeps frozen weights, and is reproducible."""
 from dataclasses import replace
 
 import numpy as np
@@ -19,7 +19,7 @@ def weights(trained):
 
 
 def moved(before, after):
-    """Names of the weights that are not bit by bit what they were."""
+    """Names of the weights that are not bit-identical."""
     return {name for name, weight in weights(before).items()
             if not torch.equal(weight, weights(after)[name][tuple(slice(size) for size in weight.shape)])}
 
@@ -28,7 +28,7 @@ def methods_of(known):
     return [m for m in LEARNING if m != "constructors" or hasattr(known.trained.model, "constructor")]
 
 
-def test_every_method_learns_and_is_the_same_twice(pretrained, new_season, seasons):
+def test_every_method_learns_and_is_reproducible(pretrained, new_season, seasons):
     state = torch.get_rng_state()
     for method in methods_of(pretrained):
         settings = replace(QUICK, method=method)
@@ -42,10 +42,10 @@ def test_every_method_learns_and_is_the_same_twice(pretrained, new_season, seaso
     other = learn(pretrained, pretrained, new_season, replace(QUICK, seed=1)).known.trained
     assert save(other.model.state_dict()) != save(learn(pretrained, pretrained, new_season, QUICK).known.trained.model
                                                   .state_dict())
-    assert torch.equal(torch.get_rng_state(), state), "the caller's random state was touched"
+    assert torch.equal(torch.get_rng_state(), state), "the caller's random state changed"
 
 
-def test_known_drivers_stay_bit_by_bit_and_newcomers_learn(f1net, new_season):
+def test_known_drivers_stay_bit_identical_and_newcomers_learn(f1net, new_season):
     learnt, known = f1net, len(f1net.trained.drivers)
     for races in (2, 5, 8):
         window = new_season[new_season["weekend"] < f"2025-race-{races:02d}"]
@@ -56,7 +56,7 @@ def test_known_drivers_stay_bit_by_bit_and_newcomers_learn(f1net, new_season):
     assert moved(f1net.trained, learnt.trained) == set(weights(f1net.trained)) - {"driver.weight"}
 
 
-def test_only_what_is_read_out_learns_when_the_rest_is_frozen(pretrained, known_season):
+def test_only_the_last_layers_learn_with_method_freeze(pretrained, known_season):
     frozen = learn(pretrained, pretrained, known_season, replace(QUICK, method="freeze")).known.trained
     model = pretrained.trained.model
     assert moved(pretrained.trained, frozen) == {
@@ -73,8 +73,8 @@ def test_the_harder_the_pull_the_less_moves(pretrained, known_season):
     assert distance(UpdateConfig(ewc_lambda=1e6)) < distance(UpdateConfig(ewc_lambda=1e4)) < free
 
 
-def test_the_pull_goes_to_the_pretrained_weights_however_long_ago(pretrained, known_season):
-    """From a ranker that drifted, a pull this hard leads back; an online anchor lets it stay where it is."""
+def test_the_anchor_is_the_pretrained_ranker_after_any_number_of_updates(pretrained, known_season):
+    """A strong penalty moves a drifted ranker back; with an online anchor it stays."""
     drifted = learn(pretrained, pretrained, known_season, UpdateConfig(method="finetune", lr=0.03)).known
     drifted = LearntState(drifted.trained, pretrained.fisher)
 
@@ -88,7 +88,7 @@ def test_the_pull_goes_to_the_pretrained_weights_however_long_ago(pretrained, kn
     assert distance(back) < distance(online)
 
 
-def test_restarting_forgets_the_updates_before_but_not_who_came(f1net, new_season, known_season):
+def test_restart_ignores_earlier_updates_but_keeps_newcomers(f1net, new_season, known_season):
     settings = replace(QUICK, restart=True)
     drifted = learn(f1net, f1net, new_season, QUICK).known
     fresh = learn(f1net, f1net, known_season, settings).known.trained
@@ -98,14 +98,14 @@ def test_restarting_forgets_the_updates_before_but_not_who_came(f1net, new_seaso
                            fresh.model.get_parameter(f"mlp.{layer}.weight")) for layer in (0, 3, 6))
 
 
-def test_the_online_fisher_moves_along_and_grows(f1net, new_season):
+def test_the_online_fisher_moves_and_grows(f1net, new_season):
     learnt = learn(f1net, f1net, new_season, replace(QUICK, method="online_ewc", fisher_decay=0.5)).known
     assert learnt.fisher["driver.weight"].shape[0] == len(f1net.trained.drivers) + 2
     again = learn(learnt, f1net, new_season, replace(QUICK, method="online_ewc"))
-    assert again.history[0]["penalty"] < again.history[-1]["penalty"], "pulled to where it began"
+    assert again.history[0]["penalty"] < again.history[-1]["penalty"], "the anchor is the start of the update"
 
 
-def test_replay_says_which_old_races_it_saw(pretrained, known_season, seasons):
+def test_replay_returns_the_old_races_it_used(pretrained, known_season, seasons):
     learnt = learn(pretrained, pretrained, known_season, replace(QUICK, method="replay"), seasons)
     old = set(learnt.rows["weekend"]) - set(known_season["weekend"])
     assert len(old) == 16 and old < set(seasons["weekend"])
@@ -113,21 +113,21 @@ def test_replay_says_which_old_races_it_saw(pretrained, known_season, seasons):
         learn(pretrained, pretrained, known_season, replace(QUICK, method="replay"))
 
 
-def test_it_says_what_it_learnt_from(pretrained, known_season):
+def test_the_updated_ranker_records_its_training_races(pretrained, known_season):
     learnt = learn(pretrained, pretrained, known_season[known_season["weekend"] == "2025-race-00"], QUICK).known.trained
     before = pretrained.trained
     assert (learnt.trained_from, learnt.trained_through) == (before.trained_from, "2025-race-00")
     assert (learnt.n_races, learnt.seasons) == (before.n_races + 1, (2022, 2023, 2024, 2025))
 
 
-def test_the_history_tells_loss_and_pull_of_each_epoch(pretrained, known_season):
+def test_the_history_has_loss_and_penalty_of_each_epoch(pretrained, known_season):
     history = learn(pretrained, pretrained, known_season, UpdateConfig(ewc_lambda=1e4)).history
     assert [epoch["epoch"] for epoch in history] == list(range(1, 11))
     assert all(np.isfinite(epoch["loss"]) and epoch["penalty"] >= 0 for epoch in history)
     assert history[-1]["penalty"] > 0
 
 
-def test_the_window_rolls(known_season):
+def test_the_window_has_the_latest_races(known_season):
     def weekends(last, races):
         return sorted(window_of(known_season, f"2025-race-{last:02d}", races)["weekend"].unique())
 
@@ -136,21 +136,21 @@ def test_the_window_rolls(known_season):
     assert weekends(3, 1) == ["2025-race-03"]
 
 
-@pytest.mark.parametrize(("change", "sentence"), [
-    ({"method": "hope"}, '"hope" is no way to learn on; one of none, finetune'),
-    ({"ewc_lambda": -1.0}, "ewc_lambda is -1.0; 0 or more"),
+@pytest.mark.parametrize(("change", "message"), [
+    ({"method": "hope"}, '"hope" is no update method; wanted one of none, finetune'),
+    ({"ewc_lambda": -1.0}, "ewc_lambda is -1.0; wanted 0 or more"),
     ({"ewc_lambda": float("nan")}, "ewc_lambda"),
-    ({"lr": 0.0}, "lr is 0.0; a rate above 0"),
-    ({"epochs": 0}, "epochs is 0; at least 1"),
+    ({"lr": 0.0}, "lr is 0.0; wanted a rate above 0"),
+    ({"epochs": 0}, "epochs is 0; wanted at least 1"),
     ({"window_races": 0}, "window_races is 0"),
-    ({"fisher_decay": 1.5}, "fisher_decay is 1.5; a share"),
+    ({"fisher_decay": 1.5}, "fisher_decay is 1.5; wanted a share"),
 ])
-def test_settings_that_make_no_sense_are_refused(change, sentence):
-    with pytest.raises(ValueError, match=sentence):
+def test_invalid_settings_are_refused(change, message):
+    with pytest.raises(ValueError, match=message):
         UpdateConfig(**change)
 
 
-def test_what_can_not_be_learnt_is_refused(pretrained, known_season):
+def test_impossible_updates_are_refused(pretrained, known_season):
     with pytest.raises(ValueError, match="method none learns nothing"):
         learn(pretrained, pretrained, known_season, UpdateConfig(method="none"))
     with pytest.raises(ValueError, match="needs the Fisher of the pretrained"):
