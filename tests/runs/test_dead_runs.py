@@ -154,7 +154,7 @@ def test_a_run_without_a_host_is_of_this_machine_where_no_other_can_write(run_of
 
 
 def test_a_process_that_was_born_after_the_event_is_another_one(run_of, instance, monkeypatch):
-    monkeypatch.setattr(processes, "_BORN_LATER_S", 1.0)
+    monkeypatch.setattr(processes, "_REUSED_AFTER_S", 1.0)
     older, named_at = os.getpid(), time.time()
     assert processes.may_be(older, named_at)
     later = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
