@@ -58,8 +58,8 @@ EVALUATION_SUMMARY = Table(
         *(Column(f"ece_{event}", "DOUBLE", f"Expected calibration error of the probability of {event}, ten bins",
                  minimum=0, maximum=1) for event in EVENTS),
         DATA_VERSION,
-        Column("settings_version", "VARCHAR", "Digest of protocol, predictors and code version; rows with the same data "
-               "and settings are not computed again"),
+        Column("settings_version", "VARCHAR", "Digest of protocol, predictors and code version; with the same data and "
+               "settings the row is not computed again"),
         Column("evaluated_at", "TIMESTAMPTZ", "When it was computed (UTC)", required=True),
     ), slice_by=("predictor", "protocol"))
 

@@ -8,7 +8,7 @@ from f1_pipelines.tables.schema import Column, Table
 UPDATES = Table(
     "ranking", "updates", "Every checkpoint (link) of the chains of continual learning", ("checkpoint",), (
         CHECKPOINT,
-        Column("kind", "VARCHAR", "adapted: got embeddings for newcomers of a season; ewc: updated after a race",
+        Column("kind", "VARCHAR", "adapted: extended by newcomers of a season; ewc: updated after a race",
                required=True, allowed=KINDS[1:]),
         Column("model", "VARCHAR", "Architecture: f1net_reference or champion", required=True),
         Column("parent", "VARCHAR", "The previous link, or the pretrained checkpoint", required=True),

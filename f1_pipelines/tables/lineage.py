@@ -44,7 +44,7 @@ PROMOTIONS = Table(
         Column("candidate", "VARCHAR", "Checkpoint proposed as champion", required=True),
         Column("champion", "VARCHAR", "Previous champion; missing for the first one"),
         Column("weekend", "VARCHAR", "Last weekend that the candidate learnt from", required=True),
-        Column("decision", "VARCHAR", "promoted: now champion; rolled_back: champion again; candidate: not promoted yet",
+        Column("decision", "VARCHAR", "promoted: now champion; rolled_back: champion again; candidate: not promoted",
                required=True, allowed=DECISIONS),
         Column("decided_by", "VARCHAR", "The rule, or a person", required=True, allowed=DECIDERS),
         Column("reason", "VARCHAR", "Reason of the decision", required=True),
@@ -54,8 +54,8 @@ PROMOTIONS = Table(
         Column("champion_spearman", "DOUBLE", "The champion's mean Spearman, likewise", minimum=-1, maximum=1),
         Column("grid_spearman", "DOUBLE", "Mean Spearman of grid order", minimum=-1, maximum=1),
         Column("margin", "DOUBLE", "Largest accepted Spearman deficit to the champion", minimum=0),
-        Column("n_examined_races", "INTEGER", "Latest races of the acceptance test of the candidate's weights, in sample "
-               "or not", minimum=0),
+        Column("n_examined_races", "INTEGER", "Number of latest races, in sample or not, in the acceptance test of the "
+               "candidate's weights", minimum=0),
         Column("own_spearman", "DOUBLE", "Mean Spearman of the candidate's weights on these races: no forecast",
                minimum=-1, maximum=1),
         Column("own_grid_spearman", "DOUBLE", "Mean Spearman of grid order on these races", minimum=-1, maximum=1),

@@ -43,8 +43,8 @@ class Column:
 class Table:
     """A table of the warehouse.
 
-    `key` is its primary key. Rows are replaced by slice (one value of `slice_by`): a new slice replaces the whole stored
-    one, and other slices stay unchanged.
+    `key` is its primary key. Rows are replaced by slice (one value of `slice_by`): a new slice replaces all of the
+    stored one, and other slices stay unchanged.
     """
 
     schema: str

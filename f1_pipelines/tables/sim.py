@@ -33,8 +33,8 @@ CIRCUITS = Table(
         Column("season", "INTEGER", "Season of the values; data of more distant seasons weigh less", required=True,
                minimum=1950),
         Column("layout", "VARCHAR", "Layout id"),
-        Column("provenance", "VARCHAR", "fitted: from dry races at the circuit; circuit_prior: the simulator's table of "
-               "measurements; prior: pooled values", required=True, allowed=PROVENANCES),
+        Column("provenance", "VARCHAR", "fitted: from dry races at the circuit; circuit_prior: from the simulator's "
+               "measured table; prior: pooled values", required=True, allowed=PROVENANCES),
         Column("n_laps", "INTEGER", "Fitted clean laps in free air at the circuit", required=True, minimum=0),
         Column("n_races", "INTEGER", "Fitted dry races at the circuit", required=True, minimum=0),
         Column("n_stops", "INTEGER", "Fitted green-flag stops at the circuit, for the stop loss", required=True,

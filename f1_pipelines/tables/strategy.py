@@ -57,7 +57,7 @@ TRAINING_CURVE = Table(
 
 ENGINEERS = Table(
     "strategy", "engineers", "Checkpoints of race engineers", ("checkpoint",), (
-        Column("checkpoint", "VARCHAR", "Digest of the weights, the tokenizer and their settings", required=True),
+        Column("checkpoint", "VARCHAR", "Digest of the weights, the tokenizer and their metadata", required=True),
         Column("stage", "VARCHAR", "untrained, sft or grpo", required=True, allowed=STAGES),
         Column("profile", "VARCHAR", "Profile", required=True),
         Column("parent", "VARCHAR", "Checkpoint from which training started; missing for an untrained one"),
@@ -127,7 +127,7 @@ LEADERBOARD = Table(
         *(Column(name, "DOUBLE", f"Mean of dimension {name}", required=True) for name in DIMENSIONS),
         Column("parse_failures", "DOUBLE", "Share of outputs that are not a command", required=True, minimum=0,
                maximum=1),
-        Column("constant_score", "BOOLEAN", "Whether all races have the same score, a sign of cheating or an error",
+        Column("constant_score", "BOOLEAN", "Whether all races have the same score, a sign that the score is gamed",
                required=True),
         *_VERSIONS, _MADE,
     ), slice_by=("policy", "variant"))
