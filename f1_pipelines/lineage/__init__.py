@@ -1,1 +1,1 @@
-"""What a checkpoint or a prediction saw, kept for ever, and proof that it comes out of that again."""
+"""The rows that checkpoints and predictions were made from, kept permanently, and proof that they reproduce them."""

@@ -1,7 +1,7 @@
-"""Making a checkpoint again from the rows that were kept, to prove that it comes from them and from nothing else.
+"""Rebuild a checkpoint from its stored rows, to prove that it comes from them and nothing else.
 
-The pretrained ranker is trained again, then every link up to the one asked for. An id is the digest of weights and
-settings, so the same id is the same bytes. That holds on the CPU: a GPU adds sums up in no fixed order.
+Train the pretrained ranker again, then every link up to the checkpoint. An id is the digest of weights and settings, so
+an equal id means equal bytes. This holds on the CPU only: a GPU adds sums in no fixed order.
 """
 from __future__ import annotations
 
@@ -26,38 +26,38 @@ from f1_pipelines.promotion.champion import ancestry, usable
 from f1_pipelines.tables.learning import UPDATES
 from f1_pipelines.tables.ranking import PREDICTIONS, SIMULATED_PREDICTIONS
 
-_OUTCOME = ("actual_position", "exact_match")  # not known to whoever predicts
+_OUTCOME = ("actual_position", "exact_match")  # not known when predicting
 
 
 def rebuild(connection: duckdb.DuckDBPyConnection, checkpoint: str, folder: Path) -> Checkpoint:
-    """Train a checkpoint again, with all that it has learnt on from, by the rows that they saw.
+    """Train a checkpoint and its ancestors again from their stored rows.
 
     Args:
         connection: To the warehouse.
-        checkpoint: Its id.
-        folder: Where the checkpoints made now are put; an empty one, so that none is found there.
+        checkpoint: Id of the checkpoint.
+        folder: Empty folder for the rebuilt checkpoints.
 
     Returns:
-        What came out. It is the same where its id is.
+        The rebuilt checkpoint; equal to the original if its id is.
 
     Raises:
-        Untraceable: Rows or settings were not kept, or it was trained on a GPU or on other features.
+        Untraceable: Rows or settings are not stored, or it was trained on a GPU or with other features.
     """
     *links, pretrained = ancestry(connection, checkpoint) or [checkpoint]
-    made = _pretrain(connection, pretrained, folder)
-    return _learn_on(connection, made, links[::-1], folder) if links else made
+    base = _pretrain(connection, pretrained, folder)
+    return _learn_on(connection, base, links[::-1], folder) if links else base
 
 
 def differences(connection: duckdb.DuckDBPyConnection, prediction: str, checkpoints: Path) -> list[str]:
-    """Columns that come out otherwise when a prediction is made again from its rows.
+    """The columns that differ when a prediction is made again from its stored rows.
 
     Args:
         connection: To the warehouse.
-        prediction: Its id (`seen.prediction_id`).
-        checkpoints: Where checkpoints lie.
+        prediction: Its `seen.prediction_id`.
+        checkpoints: Folder of checkpoints.
 
     Raises:
-        Untraceable: There is no such prediction, or its rows were not kept.
+        Untraceable: There is no such prediction, or its rows are not stored.
     """
     weekend, stage, checkpoint, *predictor = prediction.split("/")
     table = SIMULATED_PREDICTIONS if predictor else PREDICTIONS
@@ -65,33 +65,33 @@ def differences(connection: duckdb.DuckDBPyConnection, prediction: str, checkpoi
         f"SELECT * FROM {table.qualified} WHERE weekend = ? AND stage = ? AND checkpoint = ? ORDER BY driver",
         [weekend, stage, checkpoint]).df())
     if stored.empty:
-        raise Untraceable(f"{prediction} is not stored; `f1 trace {weekend}` lists what is")
+        raise Untraceable(f"{prediction} is not stored; `f1 trace {weekend}` lists stored predictions")
     rows, trained = rows_seen_by(connection, prediction), usable(connection, checkpoint, checkpoints).trained
-    again = simulated_again(rows, trained, stored) if predictor else \
+    repeated = simulated_again(rows, trained, stored) if predictor else \
         rank(rows, trained, checkpoint, stored["made_at"].iloc[0])
-    again = again.sort_values("driver", ignore_index=True)
-    return [name for name in table.column_names if name not in _OUTCOME and not again[name].equals(stored[name])]
+    repeated = repeated.sort_values("driver", ignore_index=True)
+    return [name for name in table.column_names if name not in _OUTCOME and not repeated[name].equals(stored[name])]
 
 
 def _pretrain(connection: duckdb.DuckDBPyConnection, checkpoint: str, folder: Path) -> Checkpoint:
     rows = connection.execute("SELECT settings, feature_version, data_version FROM ranking.checkpoints "
                               "WHERE checkpoint = ? AND kind = 'pretrained'", [checkpoint]).fetchall()
     if not rows or rows[0][0] is None:
-        raise Untraceable(f"{checkpoint} is unknown as a pretrained checkpoint, or older than the record of settings; "
+        raise Untraceable(f"{checkpoint} is not a known pretrained checkpoint, or older than the record of settings; "
                           "materialize pretrained_ranker again")
     ((settings, feature_version, data_version),) = rows
     fields: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value
                               for name, value in json.loads(settings).items()}
     config = TrainConfig(**fields)
     if config.device != "cpu":
-        raise Untraceable(f"{checkpoint} was trained on {config.device}: only what the CPU made can be made again bit "
+        raise Untraceable(f"{checkpoint} was trained on {config.device}; only training on the CPU is reproducible bit "
                           "by bit")
     if feature_version != FEATURE_VERSION:
-        raise Untraceable(f"{checkpoint} reads features of version {feature_version}, this code makes "
-                          f"{FEATURE_VERSION}: take the version of the code that trained it")
-    made = pretrain_one(rows_seen_by(connection, checkpoint, "train"), config, data_version=data_version, folder=folder,
-                        created_at=datetime.now(UTC), log=_quiet)
-    return load_checkpoint(folder / made.row["checkpoint"])
+        raise Untraceable(f"{checkpoint} reads features of version {feature_version}, this code computes "
+                          f"{FEATURE_VERSION}; use the version of the code that trained it")
+    pretrained = pretrain_one(rows_seen_by(connection, checkpoint, "train"), config, data_version=data_version,
+                              folder=folder, created_at=datetime.now(UTC), log=_quiet)
+    return load_checkpoint(folder / pretrained.row["checkpoint"])
 
 
 def _learn_on(connection: duckdb.DuckDBPyConnection, pretrained: Checkpoint, links: list[str],
@@ -104,9 +104,9 @@ def _learn_on(connection: duckdb.DuckDBPyConnection, pretrained: Checkpoint, lin
     until = rows.loc[rows["weekend"] == weekend, "race_start"].iloc[0]
     chain = bring_up_to_date(pretrained, rows, until, UpdateConfig.from_stored(json.loads(settings)), UPDATES.empty(),
                              folder=folder, created_at=datetime.now(UTC), log=_quiet)
-    # An adapted one is followed by what learnt from the same race.
+    # The chain goes on after an adapted checkpoint with one that learnt from the same race: take the link asked for.
     return load_checkpoint(folder / chain.ids[len(links) - 1])
 
 
 def _quiet(_: str) -> None:
-    """Nobody watches."""
+    """Log nothing."""

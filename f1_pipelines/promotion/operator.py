@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from f1_pipelines.promotion.champion import PromotionDecision, champion_of, current_champions, promote, roll_back
 from f1_pipelines.settings import settings
 from f1_pipelines.tracking.registry import follow
-from f1_pipelines.tracking.store import Line, TrackingStore
+from f1_pipelines.tracking.store import StoreConnection, TrackingStore
 from f1_pipelines.warehouse.database import WarehouseFile
 
 
@@ -41,5 +41,5 @@ def decide_by_hand(checkpoint: str | None, reason: str, warn: Callable[[str], No
             with store.open() as opened:
                 follow(opened, aliases, folder)
 
-        Line(warn).attempt(update_aliases)
+        StoreConnection(warn).attempt(update_aliases)
     return decision

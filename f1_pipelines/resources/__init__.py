@@ -1,1 +1,1 @@
-"""What a Dagster run is lent: warehouse, race data, clock, compute, checkpoints, tracking."""
+"""Dagster resources: warehouse, race data, clock, compute, checkpoints, engineers, tracking."""

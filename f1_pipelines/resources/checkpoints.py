@@ -1,4 +1,4 @@
-"""Where trained models lie."""
+"""The folder of trained models."""
 from pathlib import Path
 
 import dagster as dg
@@ -8,7 +8,7 @@ from pydantic import Field
 class Checkpoints(dg.ConfigurableResource[None]):
     """A folder with one folder per checkpoint, each with `model.safetensors` and `meta.json`."""
 
-    path: str = Field(description="The folder; made when the first model is saved.")
+    path: str = Field(description="The folder; created when the first model is saved.")
 
     @property
     def folder(self) -> Path:

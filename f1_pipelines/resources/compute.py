@@ -1,4 +1,4 @@
-"""Where training runs."""
+"""The device, processes and memory of training."""
 import sys
 from collections.abc import Sequence
 
@@ -10,30 +10,29 @@ LAUNCHERS = "in_process|subprocess|accelerate"
 
 
 class NotEnoughMemory(RuntimeError):
-    """A model does not fit. One sentence: what is free, what is wanted, what to do."""
+    """A model does not fit into memory. The message says how much is free, how much is needed and what to do."""
 
 
 class Compute(dg.ConfigurableResource[None]):
-    """The device that training uses. Nothing touches torch or CUDA before a step asks."""
+    """The device that training uses. torch is imported on first use."""
 
     device: str = Field(default="auto", pattern=r"^(auto|cpu|cuda(:\d+)?)$",
-                        description="cpu, cuda, cuda:1, or auto: CUDA where there is one, else the CPU.")
+                        description="cpu, cuda, cuda:1, or auto: CUDA if available, else the CPU.")
     precision: str = Field(default="auto", pattern=r"^(auto|float32|bfloat16)$",
-                           description="In which language models compute while they train, weights staying float32; "
-                                       "and while they are evaluated. auto is bfloat16 on CUDA where the profile "
-                                       "asks for it.")
+                           description="Number format in which language models compute in training, with float32 "
+                                       "weights, and in evaluation. auto: bfloat16 on CUDA if the profile wants it.")
     launcher: str = Field(default="in_process", pattern=rf"^({LAUNCHERS})$",
-                          description="How language models train: in this process, in one of their own (Dagster "
-                                      "Pipes), or in those that accelerate starts.")
+                          description="Where language models train: in this process, in a subprocess (Dagster Pipes), "
+                                      "or in processes that accelerate starts.")
     processes: int = Field(default=0, ge=0,
-                           description="That train together under launcher accelerate, each on a GPU of its "
-                                                "own; 0 is one for each GPU. On the CPU 0 is one.")
+                           description="Number of processes that train together under launcher accelerate, each on a "
+                                       "separate GPU. 0: one per GPU, or one on the CPU.")
 
     def resolve(self) -> str:
-        """The device by name.
+        """The name of the device to use.
 
         Raises:
-            RuntimeError: CUDA was asked for and there is none; `auto` would take the CPU.
+            RuntimeError: The device is CUDA, and none is available.
         """
         import torch
 
@@ -45,64 +44,61 @@ class Compute(dg.ConfigurableResource[None]):
         return self.device
 
     def precision_on(self, device: str, wants_bf16: bool) -> str:
-        """float32 or bfloat16 for a profile on that device."""
+        """float32 or bfloat16, for a profile on a device."""
         if self.precision != "auto":
             return self.precision
         return "bfloat16" if wants_bf16 and device != "cpu" else "float32"
 
     def processes_on(self, device: str) -> int:
-        """How many processes train together.
-
-        Args:
-            device: As `resolve` said.
+        """The number of processes that train together on a device of `resolve`.
 
         Raises:
-            RuntimeError: So many can't; the message says why and what to do.
+            RuntimeError: `processes` is too high; the message says why and what to do.
         """
-        wanted = f"{self.processes} processes were asked for"
+        request = f"{self.processes} processes were asked for"
         if self.launcher != "accelerate":
             if self.processes > 1:
-                raise RuntimeError(f"{wanted}, and launcher {self.launcher} starts one; set launcher to accelerate, or "
-                                   "processes to 0")
+                raise RuntimeError(f"{request}, but launcher {self.launcher} starts one; set launcher to accelerate, "
+                                   "or processes to 0")
             return 1
         if device == "cpu":
             return max(self.processes, 1)
         if device != "cuda":
             if self.processes > 1:
-                raise RuntimeError(f"{wanted}, and device {device} is a single GPU; set device to cuda, or processes "
+                raise RuntimeError(f"{request}, but device {device} is a single GPU; set device to cuda, or processes "
                                    "to 1")
             return 1
         import torch
 
         gpus = torch.cuda.device_count()
         if self.processes > gpus:
-            raise RuntimeError(f"{wanted}, each on a GPU of its own, and torch sees {gpus}; set processes to {gpus} or "
-                               "less, 0 for one on each")
+            raise RuntimeError(f"{request}, each on a separate GPU, but torch sees {gpus}; set processes to {gpus} or "
+                               "less, or to 0 for one per GPU")
         return self.processes or gpus
 
     def require(self, free_gib: float, what: str, device: str, processes: int = 1) -> None:
-        """Refuse to begin what does not fit.
+        """Check that a model fits into the free memory.
 
         Args:
-            free_gib: Memory wanted by each process [GiB].
-            what: Who wants it.
-            device: As `resolve` said.
-            processes: As `processes_on` said: on the CPU they share its memory, else each has a GPU.
+            free_gib: Memory that each process needs [GiB].
+            what: Name of the model or profile, for the message.
+            device: Device of `resolve`.
+            processes: Number of processes. On the CPU they share its memory, else each has a GPU.
 
         Raises:
-            NotEnoughMemory: What is free, what was wanted and what to do.
+            NotEnoughMemory: The model does not fit.
         """
-        wanted = free_gib * processes if device == "cpu" else free_gib
-        for place in [device] if device == "cpu" or processes == 1 else [f"cuda:{k}" for k in range(processes)]:
-            free = free_memory_gib(place)
-            if free < wanted:
-                raise NotEnoughMemory(f"{what} needs {wanted:g} GiB free on {place}, and there are {free:.1f}; stop "
+        needed = free_gib * processes if device == "cpu" else free_gib
+        for name in [device] if device == "cpu" or processes == 1 else [f"cuda:{k}" for k in range(processes)]:
+            free = free_memory_gib(name)
+            if free < needed:
+                raise NotEnoughMemory(f"{what} needs {needed:g} GiB free on {name}, and there are {free:.1f}; stop "
                                       "what else runs there, or take a smaller profile (F1_PROFILE=tiny)")
 
     def command(self, module: str, arguments: Sequence[str], processes: int = 1) -> list[str]:
-        """The command line that runs a module of ours under this launcher, in so many processes.
+        """The command line that runs a module under this launcher in `processes` processes.
 
-        What `accelerate config` may have written about this machine is overruled: number and precision are the job's.
+        It overrides the number of processes and the precision of the machine's `accelerate config`.
         """
         launch = ["-m", "accelerate.commands.launch", *(["--multi_gpu"] if processes > 1 else []),
                   "--num_processes", str(processes), "--num_machines", "1", "--main_process_port", "0",
@@ -111,7 +107,7 @@ class Compute(dg.ConfigurableResource[None]):
 
 
 def free_memory_gib(device: str) -> float:
-    """Memory that a training could still have on a device [GiB]."""
+    """Available memory of a device [GiB]."""
     if device != "cpu":
         import torch
 

@@ -1,4 +1,4 @@
-"""Which language model is trained, and where its checkpoints lie."""
+"""The profile of the language model, and the folders of its checkpoints."""
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,16 +10,16 @@ if TYPE_CHECKING:
 
 
 class Engineers(dg.ConfigurableResource[None]):
-    """The profile, and folders beside the warehouse. Nothing imports transformers before a step asks."""
+    """The profile of race engineers, and their folders beside the warehouse. transformers is imported on first use."""
 
     profile: str = Field("tiny", description="tiny, smollm2, qwen3-0.6b or qwen3-4b (F1_PROFILE).")
     path: str = Field(description="Folder with one folder per checkpoint of an engineer.")
-    pictures: str = Field(description="Folder of pictures that pages show.")
+    pictures: str = Field(description="Folder of the plots on pages.")
     weights: str = Field("", description="Folder with the weights of a hub profile; empty: the hub.")
 
     @property
     def chosen(self) -> "Profile":
-        """The profile.
+        """The profile named by `profile`.
 
         Raises:
             UnknownProfile: The message names the valid ones.
@@ -33,5 +33,5 @@ class Engineers(dg.ConfigurableResource[None]):
         return Path(self.path)
 
     def work(self, stage: str, seed: int) -> Path:
-        """Folder of a training under way: what it resumes from, and its result."""
+        """Folder of a training's resume state and result."""
         return self.folder / "work" / f"{self.profile}-{stage}-{seed}"

@@ -10,9 +10,9 @@ from f1_pipelines.sources.factory import open_source
 
 
 class Clock(dg.ConfigurableResource[None]):
-    """The present instant; tests and replays set it."""
+    """The current time; tests and replays set it."""
 
-    fixed: str | None = Field(default=None, description="ISO instant with offset to stand still at; empty: real time.")
+    fixed: str | None = Field(default=None, description="Fixed ISO time with offset; empty: real time.")
 
     def now(self) -> datetime:
         if self.fixed is None:
@@ -24,19 +24,19 @@ class Clock(dg.ConfigurableResource[None]):
 
 
 class RaceData(dg.ConfigurableResource[None]):
-    """Where race weekends come from."""
+    """The source of race weekends."""
 
     source: str = Field(description="sample, f1db or fastf1.")
     f1db_path: str | None = Field(default=None,
-                                  description="Folder or zip of an f1db CSV release; downloaded when empty.")
-    calendar: str | None = Field(default=None, description="The refreshed calendar; optional.")
+                                  description="Folder or zip of an f1db CSV release; downloaded if empty.")
+    calendar: str | None = Field(default=None, description="File of the refreshed calendar; optional.")
     laps_archive: str | None = Field(default=None, description="Folder of real laps, which f1db lacks; optional.")
-    f1db_url: str = Field(default="", description="Address of the newest release's CSV zip.")
-    f1db_folder: str = Field(description="Where a downloaded release is kept.")
+    f1db_url: str = Field(default="", description="URL of the newest release's CSV zip.")
+    f1db_folder: str = Field(description="Folder of the downloaded release.")
     fastf1_cache: str = Field(description="FastF1's cache folder.")
 
     def open(self, clock: Clock, timeout_s: float | None = None) -> RaceDataSource:
-        """The source. `timeout_s` limits all of its requests together [s]; None sets no limit."""
+        """Open the source. `timeout_s` limits all its requests together [s]; None sets no limit."""
         return open_source(
             self.source, clock.now, f1db_path=Path(self.f1db_path) if self.f1db_path else None, f1db_url=self.f1db_url,
             f1db_folder=Path(self.f1db_folder), laps_archive=Path(self.laps_archive) if self.laps_archive else None,

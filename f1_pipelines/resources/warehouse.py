@@ -11,12 +11,12 @@ from f1_pipelines.warehouse.files import GENERATIONS
 
 
 class Warehouse(dg.ConfigurableResource[None]):
-    """One DuckDB file. Steps read the published copy and write under a lock, so they need no pool of their own."""
+    """A DuckDB file. Steps read the published copy and write under a lock, so they need no pool."""
 
-    path: str = Field(description="The DuckDB file; made on the first write.")
+    path: str = Field(description="The DuckDB file; created by the first write.")
     wait_s: float = Field(300.0, ge=0, description="How long a writer waits for another one [s].")
-
-    generations: int = Field(GENERATIONS, ge=0, description="Earlier published copies that stay (F1_GENERATIONS).")
+    generations: int = Field(GENERATIONS, ge=0, description="Number of earlier published copies to keep "
+                                                            "(F1_GENERATIONS).")
 
     @property
     def file(self) -> WarehouseFile:
@@ -24,12 +24,12 @@ class Warehouse(dg.ConfigurableResource[None]):
 
     @contextmanager
     def read(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        """What was committed last, read-only."""
+        """Open a read-only connection to the last committed state."""
         with self.file.read() as connection:
             yield connection
 
     @contextmanager
     def write(self, purpose: str) -> Iterator[duckdb.DuckDBPyConnection]:
-        """A transaction: everything that the body writes is committed and published, or nothing is."""
+        """Open a connection in a transaction, committed and published after the body unless it raises."""
         with self.file.write(purpose) as connection:
             yield connection

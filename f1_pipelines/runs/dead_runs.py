@@ -1,8 +1,8 @@
-"""Runs whose processes are gone: what they are, what they hold, and how they are ended.
+"""Find and end runs whose processes died, and free what they hold.
 
-A run that was killed (kill -9, a restart, no memory) goes on for Dagster: its pool slots stay taken and its backfill
-waits, for hours. Its process is known by host, id and start (`run_host`), so a run on another machine or in another
-container is never ended from here, nor one of which nobody knows where it is.
+Dagster still counts a killed run (kill -9, a restart, out of memory) as running: for hours its pool slots stay taken
+and its backfill waits. Each run records its process as host, id and start time (`runs.host`), so a run on another
+machine, in another container or at an unknown place is never ended automatically.
 """
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from f1_pipelines.runs.processes import may_be
 if TYPE_CHECKING:
     from dagster import DagsterInstance, DagsterRun, RunRecord
 
-# Dagster's daemon fails what has not started after 5 minutes (dagster.yaml); without one nobody does.
+# Dagster's daemon fails runs that have not started after 5 minutes (dagster.yaml); this is for homes without a daemon.
 NEVER_STARTED_AFTER = timedelta(minutes=10)
-# On such a file system other machines may be at work on the same run storage.
+# On these file systems other machines may use the same run storage.
 _NETWORK_FILE_SYSTEMS = ("nfs", "cifs", "smb", "fuse.sshfs", "lustre", "ceph", "fuse.ceph", "fuse.gluster", "glusterfs",
                          "gpfs", "afs", "beegfs", "9p", "virtiofs")
 END = "`f1 doctor --free-pools`"
@@ -31,21 +31,21 @@ State = Literal["alive", "dead", "never started", "ended", "unknown", "elsewhere
 
 @dataclass(frozen=True)
 class RunState:
-    """A run that says it is under way, or one that holds a slot of a pool.
+    """A run that is unfinished by its record, or holds a pool slot.
 
     Attributes:
-        run_id: Of the run.
-        what: Its job, or the assets that it materializes.
-        status: As Dagster has it, in words.
-        since: When it started, or was made.
+        run_id: Id of the run.
+        subject: Its job, or the assets that it materializes.
+        status: Dagster's status of the run.
+        since: When it started, or was created.
         state: "alive" on this machine; "dead": its processes are gone; "never started"; "ended" but holding slots;
-            "unknown": nobody recorded where it is; "elsewhere": on another machine or in another container.
-        host: Where, as recorded.
-        pools: That it holds slots of.
+            "unknown": its machine was not recorded; "elsewhere": on another machine or in another container.
+        host: Name of the recorded machine.
+        pools: Pools in which it holds slots.
     """
 
     run_id: str
-    what: str
+    subject: str
     status: str
     since: datetime
     state: State
@@ -54,41 +54,43 @@ class RunState:
 
     @property
     def lost(self) -> bool:
-        """Whether it is to be ended, or its slots freed."""
+        """Whether the run should be ended, or its slots freed."""
         return self.state in ("dead", "never started", "ended")
 
     def __str__(self) -> str:
         held = f" and holds pool {', '.join(self.pools)}" if self.pools else ""
-        why = {
-            "alive": "is at work",
+        description = {
+            "alive": "is running",
             "dead": "has lost its process",
             "never started": "never started",
-            "ended": "is over",
-            "unknown": f"may be on any machine; if its process is gone there, {END[:-1]} --run {self.run_id}` ends it",
-            "elsewhere": f"is on {self.host}, where f1 doctor can tell whether it lives; if that is gone for good, "
-                         f"{END[:-1]} --run {self.run_id}` ends it",
+            "ended": "has ended",
+            "unknown": "may be on any machine; if its process died there, end it with "
+                       f"{END[:-1]} --run {self.run_id}`",
+            "elsewhere": f"is on {self.host}; run f1 doctor there to see whether it is alive, or, if that machine is "
+                         f"gone for good, end it with {END[:-1]} --run {self.run_id}`",
         }[self.state]
-        return f"run {self.run_id[:8]} ({self.what}, {self.status} since {self.since:%Y-%m-%d %H:%M} UTC) {why}{held}"
+        return (f"run {self.run_id[:8]} ({self.subject}, {self.status} since {self.since:%Y-%m-%d %H:%M} UTC) "
+                f"{description}{held}")
 
 
 def run_states(instance: DagsterInstance, guess_host: bool = True) -> list[RunState]:
-    """All runs that say they are under way, and those that hold pool slots.
+    """The states of all unfinished runs, and of those that hold pool slots.
 
     Args:
-        instance: Of Dagster.
-        guess_host: Take a run without a recorded host for one of this machine, where no other can have written to the
+        instance: The Dagster instance.
+        guess_host: Assume that a run without a recorded host is on this machine, if no other machine can write to the
             run storage.
     """
     from dagster import DagsterRunStatus, RunsFilter
 
     held, states = _held_pools(instance), {}
-    under_way = [DagsterRunStatus.NOT_STARTED, DagsterRunStatus.STARTING, DagsterRunStatus.STARTED,
-                 DagsterRunStatus.CANCELING]
+    unfinished = [DagsterRunStatus.NOT_STARTED, DagsterRunStatus.STARTING, DagsterRunStatus.STARTED,
+                  DagsterRunStatus.CANCELING]
     guess = guess_host and _is_this_machines(instance)
-    records = instance.get_run_records(RunsFilter(statuses=under_way))
+    records = instance.get_run_records(RunsFilter(statuses=unfinished))
     ids = {record.dagster_run.run_id for record in records}
-    if others := [run_id for run_id in held if run_id not in ids]:
-        records = [*records, *instance.get_run_records(RunsFilter(run_ids=others))]
+    if finished := [run_id for run_id in held if run_id not in ids]:
+        records = [*records, *instance.get_run_records(RunsFilter(run_ids=finished))]
     for record in records:
         run = record.dagster_run
         since = datetime.fromtimestamp(record.start_time, UTC) if record.start_time else record.create_timestamp
@@ -101,13 +103,13 @@ def run_states(instance: DagsterInstance, guess_host: bool = True) -> list[RunSt
 
 
 def end_lost_runs(instance: DagsterInstance, guess_host: bool = True) -> list[RunState]:
-    """End the runs that are lost, free the pool slots that they hold, and say which.
+    """End lost runs and free their pool slots. Return their states.
 
     Args:
-        instance: Of Dagster.
-        guess_host: See `run_states`; what runs by itself does not guess.
+        instance: The Dagster instance.
+        guess_host: As for `run_states`; False in automation.
     """
-    # A run that has not started may be about to: where nobody watches, that is left to Dagster's daemon.
+    # A run that has not started may be about to: automation leaves it to Dagster's daemon.
     return [state for state in run_states(instance, guess_host)
             if state.lost and (guess_host or state.state != "never started") and _end(instance, state)]
 
@@ -116,13 +118,13 @@ def free_pool_slots(run_id: str | None = None) -> str:
     """End lost runs and free their pool slots.
 
     Args:
-        run_id: End this run instead, wherever it is, unless its process is at work on this machine.
+        run_id: End only this run, on whatever machine it is, unless its process is alive on this machine.
 
     Returns:
-        What was done, in one sentence.
+        A sentence about the ended runs.
 
     Raises:
-        RuntimeError: There is no home to look in, or no such run, or it is at work here.
+        RuntimeError: DAGSTER_HOME is missing or invalid, there is no such run, or it is running here.
     """
     from dagster import DagsterInstance
 
@@ -135,26 +137,25 @@ def free_pool_slots(run_id: str | None = None) -> str:
 
 
 def find_lost_runs() -> str:
-    """What `f1 doctor` says of runs.
+    """Describe the unfinished runs, queued runs and backfills for `f1 doctor`.
 
     Raises:
-        RuntimeError: Some are lost; the message names each and the command that ends them.
+        RuntimeError: Runs are lost; the message names each and the command to end them.
     """
     from dagster import DagsterInstance, DagsterRunStatus, RunsFilter
 
     home = os.environ.get("DAGSTER_HOME", "")
     if not home or not (Path(home) / "dagster.yaml").exists():
-        return "none recorded without a Dagster home"
+        return "not recorded without a Dagster home"
     with DagsterInstance.from_config(home) as instance:
         states = run_states(instance)
         waiting = {"queued runs": instance.get_runs_count(RunsFilter(statuses=[DagsterRunStatus.QUEUED])),
-                   "backfills under way": _backfills_under_way(instance)}
+                   "unfinished backfills": _unfinished_backfills(instance)}
     notes = [str(state) for state in states] + [
-        f"{what}: {count} (`make dev` goes on with them)" for what, count in waiting.items() if count]
-    lost = [state for state in states if state.lost]
-    if lost:
-        raise RuntimeError(f"{'; '.join(notes)}; {END} ends what is lost and frees its pools")
-    return "; ".join(notes) or "none under way"
+        f"{kind}: {count} (`make dev` continues them)" for kind, count in waiting.items() if count]
+    if any(state.lost for state in states):
+        raise RuntimeError(f"{'; '.join(notes)}; {END} ends lost runs and frees their pools")
+    return "; ".join(notes) or "none running"
 
 
 def _state_of(instance: DagsterInstance, record: RunRecord, since: datetime, guess: bool) -> tuple[State, str]:
@@ -166,7 +167,7 @@ def _state_of(instance: DagsterInstance, record: RunRecord, since: datetime, gue
     host = process.host.name if process else ""
     lives = place in ("here", None) and ((process and process.lives()) or any(
         may_be(pid, at) for pid, at in pids.items() if process is None or pid != process.pid))
-    if run.is_finished:  # a step's process may outlive its run, and have the GPU
+    if run.is_finished:  # a step's process may outlive its run and hold the GPU
         return ("alive" if lives else "elsewhere" if place == "elsewhere" else "ended"), host
     if process is None and not pids:
         if run.status in (DagsterRunStatus.STARTING, DagsterRunStatus.NOT_STARTED):
@@ -180,33 +181,33 @@ def _state_of(instance: DagsterInstance, record: RunRecord, since: datetime, gue
 
 
 def _reported_pids(instance: DagsterInstance, run_id: str) -> dict[int, float]:
-    """Process ids that a run's events name, and when one last did [s since the epoch]."""
+    """Process ids named by a run's events, with the time of the last such event [s since the epoch]."""
     from dagster import DagsterEventType
 
-    named = {}
+    pids = {}
     for entry in instance.all_logs(run_id, of_type={DagsterEventType.ENGINE_EVENT,
                                                     DagsterEventType.STEP_WORKER_STARTED}):
         metadata = entry.dagster_event.engine_event_data.metadata if entry.dagster_event else {}
         if "pid" in metadata:
-            named[int(str(metadata["pid"].value))] = entry.timestamp
-    return named
+            pids[int(str(metadata["pid"].value))] = entry.timestamp
+    return pids
 
 
 def _held_pools(instance: DagsterInstance) -> dict[str, tuple[str, ...]]:
-    """Pools by the runs that hold a slot of them, or wait for one."""
+    """Pools in which each run holds a slot or waits for one, by run id."""
     storage = instance.event_log_storage
     held: dict[str, tuple[str, ...]] = {}
     if not storage.supports_global_concurrency_limits:
         return {}
     for pool in sorted(storage.get_concurrency_keys()):
-        information = storage.get_concurrency_info(pool)
-        for run_id in {slot.run_id for slot in information.claimed_slots} | information.assigned_run_ids:
+        info = storage.get_concurrency_info(pool)
+        for run_id in {slot.run_id for slot in info.claimed_slots} | info.assigned_run_ids:
             held[run_id] = (*held.get(run_id, ()), pool)
     return held
 
 
 def _end(instance: DagsterInstance, state: RunState) -> bool:
-    """End a run, if it has not ended by itself since it was looked at."""
+    """End a run, unless it ended by itself in the meantime. Return whether it was ended here."""
     run = instance.get_run_by_id(state.run_id)
     if run is not None and run.is_finished != (state.state == "ended"):
         return False
@@ -217,10 +218,9 @@ def _end(instance: DagsterInstance, state: RunState) -> bool:
 
 
 def _end_by_hand(instance: DagsterInstance, run_id: str) -> RunState:
-    known = {state.run_id: state for state in run_states(instance)}
-    if run_id not in known:
-        raise RuntimeError(f"{run_id} is no run that is under way or holds a pool; `f1 doctor` names those by their id")
-    state = known[run_id]
+    state = next((state for state in run_states(instance) if state.run_id == run_id), None)
+    if state is None:
+        raise RuntimeError(f"{run_id} is not an unfinished run and holds no pool; `f1 doctor` lists such runs by id")
     if state.state == "alive":
         raise RuntimeError(f"{state} on this machine; stop it in the UI, or end its process")
     state = replace(state, state="ended" if state.state == "ended" else "dead")
@@ -229,7 +229,7 @@ def _end_by_hand(instance: DagsterInstance, run_id: str) -> RunState:
 
 
 def _is_this_machines(instance: DagsterInstance) -> bool:
-    """Whether runs can only have been recorded from this machine: the run storage is a file on a disk of its own."""
+    """Whether only this machine can have recorded runs: the run storage is a file on a local disk."""
     import psutil
 
     if instance.is_ephemeral:
@@ -238,12 +238,12 @@ def _is_this_machines(instance: DagsterInstance) -> bool:
     if storage is None or storage.class_name != "SqliteRunStorage":
         return False
     folder = Path(storage.config_dict["base_dir"]).resolve()
-    on = [disk for disk in psutil.disk_partitions(all=True) if folder.is_relative_to(disk.mountpoint)]
-    kind = max(on, key=lambda disk: len(disk.mountpoint)).fstype if on else ""
-    return not kind.startswith(_NETWORK_FILE_SYSTEMS)
+    disks = [disk for disk in psutil.disk_partitions(all=True) if folder.is_relative_to(disk.mountpoint)]
+    file_system = max(disks, key=lambda disk: len(disk.mountpoint)).fstype if disks else ""
+    return not file_system.startswith(_NETWORK_FILE_SYSTEMS)
 
 
-def _backfills_under_way(instance: DagsterInstance) -> int:
+def _unfinished_backfills(instance: DagsterInstance) -> int:
     from dagster._core.execution.backfill import BulkActionsFilter, BulkActionStatus
 
     return len(instance.get_backfills(BulkActionsFilter(statuses=[BulkActionStatus.REQUESTED])))
@@ -251,5 +251,4 @@ def _backfills_under_way(instance: DagsterInstance) -> int:
 
 def _subject(run: DagsterRun) -> str:
     assets = sorted(key.to_user_string() for key in run.asset_selection or ())
-    shown = ", ".join(assets[:3]) + (f" and {len(assets) - 3} more" if len(assets) > 3 else "")
-    return shown or run.job_name
+    return ", ".join(assets[:3]) + (f" and {len(assets) - 3} more" if len(assets) > 3 else "") or run.job_name

@@ -1,4 +1,4 @@
-"""What a run of Dagster does, read from its event log while the run goes on."""
+"""Progress of a Dagster run, read from its event log during the run."""
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
@@ -15,14 +15,14 @@ _INFO, _WARNING = 20, 30
 
 @dataclass(frozen=True)
 class Started:
-    """A step begins."""
+    """A step started."""
 
     step: str
 
 
 @dataclass(frozen=True)
 class Finished:
-    """A step ended well. `metadata` has the plain values of what it materialized, empty for a check."""
+    """A step succeeded. `metadata` has the plain values of its materialization; it is empty for a check."""
 
     step: str
     seconds: float
@@ -46,9 +46,9 @@ class Message:
 
 @dataclass(frozen=True)
 class Warned:
-    """A warning of an asset, or a check that did not pass and stops nothing."""
+    """A warning of an asset, or a failed check that does not block."""
 
-    what: str
+    subject: str
     text: str
 
 
@@ -63,13 +63,13 @@ Update = Started | Finished | Failed | Message | Warned | CheckPassed
 
 
 class RunEvents:
-    """Follows one run: `new()` yields what happened since the last call.
+    """Follow one run: `new()` yields the updates since the last call.
 
     Args:
         home: DAGSTER_HOME of the run.
-        run_id: Id of the run; it must exist.
-        assets: Names of its asset steps. Log lines of other steps, the checks, are left out: a check's evaluation says
-            the same.
+        run_id: Id of an existing run.
+        assets: Names of its asset steps. Log lines of other steps, the checks, are skipped: they repeat the
+            evaluation.
     """
 
     def __init__(self, home: Path, run_id: str, assets: Collection[str]) -> None:
@@ -90,7 +90,7 @@ class RunEvents:
             self._instance.__exit__(kind, error, trace)
 
     def new(self) -> Iterator[Update]:
-        """What happened since the last call, in order."""
+        """Yield the updates since the last call, in order."""
         if self._instance is None:
             raise RuntimeError("RunEvents is a context manager: call new() inside `with`")
         more = True
@@ -98,14 +98,14 @@ class RunEvents:
             page = self._instance.get_records_for_run(self._run_id, cursor=self._cursor)
             self._cursor, more = page.cursor, page.has_more
             for record in page.records:
-                yield from self._of(record.event_log_entry)
+                yield from self._updates(record.event_log_entry)
 
-    def _of(self, entry: dg.EventLogEntry) -> Iterator[Update]:
+    def _updates(self, entry: dg.EventLogEntry) -> Iterator[Update]:
         event, step = entry.dagster_event, entry.step_key
         if event is None:
-            yield from self._logged(entry)
+            yield from self._log_updates(entry)
         elif event.event_type_value == "ASSET_CHECK_EVALUATION":
-            yield from _checked(event.asset_check_evaluation_data)
+            yield from _check_updates(event.asset_check_evaluation_data)
         elif step is None:
             return
         elif event.event_type_value == "STEP_START":
@@ -113,13 +113,13 @@ class RunEvents:
         elif event.event_type_value == "STEP_FAILURE":
             yield Failed(step)
         elif event.event_type_value == "ASSET_MATERIALIZATION":
-            # The last one counts: a run over a range of weekends stores the same values once for each.
+            # Keep the last one: a run over a range of weekends has one event per weekend with the same values.
             values = event.step_materialization_data.materialization.metadata
             self._metadata[step] = {name: getattr(value, "value", None) for name, value in values.items()}
         elif event.event_type_value == "STEP_SUCCESS":
             yield Finished(step, event.step_success_data.duration_ms / 1000, self._metadata.pop(step, {}))
 
-    def _logged(self, entry: dg.EventLogEntry) -> Iterator[Update]:
+    def _log_updates(self, entry: dg.EventLogEntry) -> Iterator[Update]:
         if entry.step_key not in self._assets:
             return
         if int(entry.level) >= _WARNING:
@@ -128,8 +128,8 @@ class RunEvents:
             yield Message(entry.step_key, entry.user_message.strip().splitlines()[0])
 
 
-def _checked(check: Any) -> Iterator[Update]:
-    """A check that blocks the run yields nothing: why the run failed is shown in full once it has ended."""
+def _check_updates(check: Any) -> Iterator[Update]:
+    """Yield the update of a check; none if it blocks the run, since the reason is shown after the run."""
     name = f"check {check.check_name} of {check.asset_key.to_user_string()}"
     if check.passed:
         yield CheckPassed(name)

@@ -1,7 +1,7 @@
-"""Why a run of `dagster asset materialize` failed, in a few lines: from its event log, else from what it printed.
+"""Summarize why `dagster asset materialize` failed, from the event log of its run or else from its output.
 
 The event log has each failed step with its error, and each failed check with the rows it found. A process that ended
-before its run began, as for a module that can't be imported, has left nothing but its output.
+before its run began, for example because a module can't be imported, leaves only its output.
 """
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 _LOGGED = re.compile(r"^\S+ \S+ \S+ - dagster - [A-Z]+ - \S+ - (?P<run>[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}) - ")
 _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+)')
 _CHAINED = ("The above exception was", "During handling of the above exception", "Traceback (most recent call last)")
-# Errors of Dagster that only carry another one; a failed check is shown with its rows instead.
+# Dagster's wrappers of other errors; a failed check is shown with its rows instead.
 _WRAPPERS = ("DagsterExecutionStepExecutionError", "DagsterResourceFunctionError", "DagsterUserCodeExecutionError")
 _FAILED_CHECK, _CRASH = "DagsterAssetCheckFailedError", "ChildProcessCrashException"
-_WITHOUT_A_WORD = "its process ended without an error message: it was killed, often for want of memory"
-_LAST_LINES = 20  # of an output in which no error is recognised
-_MOST_ROWS = 10
+_NO_MESSAGE = "its process ended without an error message: it was killed, often for lack of memory"
+_LAST_LINES = 20  # shown of an output without a recognized error
+_MAX_ROWS = 10
 
 
 @dataclass(frozen=True)
 class Reason:
-    """What failed, and the error in full: type, message and place of it and of each of its causes."""
+    """What failed, and its error and causes, each with type, message and code location."""
 
     what: str
     error: str
@@ -39,17 +39,17 @@ class Reason:
 
 
 def run_of(line: str) -> str | None:
-    """Id of the run that a line of Dagster's output belongs to; None for any other line."""
+    """The run id in a line of Dagster's log output; None for other lines."""
     match = _LOGGED.match(line)
     return match["run"] if match else None
 
 
 def reasons(output: Sequence[str], returncode: int, home: Path) -> list[Reason]:
-    """At least one reason, steps and checks in the order in which they failed.
+    """The reasons why a process failed, at least one, in the order of the failed steps and checks.
 
     Args:
         output: All lines that the process printed.
-        returncode: Its exit code; below 0 the signal that ended it.
+        returncode: Its exit code; negative for the signal that ended it.
         home: Its DAGSTER_HOME.
     """
     run = next(filter(None, map(run_of, output)), None)
@@ -58,19 +58,19 @@ def reasons(output: Sequence[str], returncode: int, home: Path) -> list[Reason]:
     if run:
         try:
             logged, running = _from_events(run, home)
-        except Exception as unreadable:  # whatever keeps the log from being read, the output still has the reason
-            output = [*output, f"(the event log in {home} can't be read: {unreadable})"]
+        except Exception as error:  # the output may still have the reason
+            output = [*output, f"(the event log in {home} can't be read: {error})"]
     if logged:
         return logged
     what = f"step {', '.join(running)}" if running else "the run" if run else "dagster, before the run began"
     if returncode < 0:
-        ended = f"its process was ended by signal {-returncode} ({signal.strsignal(-returncode)})"
-        return [Reason(what, ended + (", often for want of memory" if returncode == -signal.SIGKILL else ""))]
-    return [Reason(what, _from_text(output) or _WITHOUT_A_WORD)]
+        message = f"its process was ended by signal {-returncode} ({signal.strsignal(-returncode)})"
+        return [Reason(what, message + (", often for lack of memory" if returncode == -signal.SIGKILL else ""))]
+    return [Reason(what, _from_text(output) or _NO_MESSAGE)]
 
 
 def _from_events(run: str, home: Path) -> tuple[list[Reason], list[str]]:
-    """Reasons in the event log of a run, and the steps that it has not seen the end of."""
+    """The reasons in the event log of a run, and the steps without an end."""
     import dagster as dg
 
     kind = dg.DagsterEventType
@@ -85,19 +85,19 @@ def _from_events(run: str, home: Path) -> tuple[list[Reason], list[str]]:
             running[str(event.step_key)] = None
         elif event.event_type in (kind.STEP_SUCCESS, kind.STEP_FAILURE):
             running.pop(str(event.step_key), None)
-        failed += _of_event(event)
+        failed += _from_event(event)
     ends = [event.job_failure_data.error for event in events if event.event_type == kind.RUN_FAILURE]
     if not failed and ends and ends[-1]:
         failed = [Reason("the run", _chain(ends[-1]))]
     return failed, list(running)
 
 
-def _of_event(event: dg.DagsterEvent) -> list[Reason]:
-    """A failed step or blocking check; nothing else."""
+def _from_event(event: dg.DagsterEvent) -> list[Reason]:
+    """The reason of a failed step or blocking check; nothing for other events."""
     if event.event_type_value == "STEP_FAILURE":
         error = event.step_failure_data.error
         if error is None:
-            return [Reason(f"step {event.step_key}", _WITHOUT_A_WORD)]
+            return [Reason(f"step {event.step_key}", _NO_MESSAGE)]
         return [] if error.cls_name == _FAILED_CHECK else [Reason(f"step {event.step_key}", _chain(error))]
     if event.event_type_value == "ASSET_CHECK_EVALUATION":
         check = event.asset_check_evaluation_data
@@ -108,47 +108,47 @@ def _of_event(event: dg.DagsterEvent) -> list[Reason]:
 
 
 def _findings(check: Any) -> Iterator[str]:
-    """What a check says of itself: single values, then its rows as `column=value, ...`."""
+    """Yield the description of a check, its single values, and its rows as `column=value, ...`."""
     if check.description:
         yield check.description
     tables = {name: value for name, value in check.metadata.items() if hasattr(value, "records")}
     yield from (f"{name}: {value.value}" for name, value in check.metadata.items() if name not in tables)
     for table in tables.values():
         columns = [column.name for column in table.schema.columns]
-        for record in table.records[:_MOST_ROWS]:
+        for record in table.records[:_MAX_ROWS]:
             yield ", ".join(f"{name}={record.data.get(name)}" for name in columns)
-        if len(table.records) > _MOST_ROWS:
-            yield f"... and {len(table.records) - _MOST_ROWS} more"
+        if len(table.records) > _MAX_ROWS:
+            yield f"... and {len(table.records) - _MAX_ROWS} more"
 
 
 def _chain(error: Any) -> str:
-    """An error and its causes. Dagster's wrapper around it and a repeated message are left out."""
+    """An error and its causes, without Dagster's wrappers and repeated messages."""
     errors = []
     while error is not None:
         errors.append(error)
         error = error.cause
     if errors[0].cls_name == _CRASH:
-        return f"{_CRASH}: {_WITHOUT_A_WORD}"
-    shown = [one for one, cause in zip(errors, [*errors[1:], None], strict=True)
-             if cause is None or one.cls_name not in _WRAPPERS and _message(one) != _message(cause)]
-    return "\ncaused by ".join(f"{one.cls_name}: {_message(one)}{_place(one.stack)}" for one in shown)
+        return f"{_CRASH}: {_NO_MESSAGE}"
+    kept = [error for error, cause in zip(errors, [*errors[1:], None], strict=True)
+            if cause is None or error.cls_name not in _WRAPPERS and _message(error) != _message(cause)]
+    return "\ncaused by ".join(f"{error.cls_name}: {_message(error)}{_location(error.stack)}" for error in kept)
 
 
 def _message(error: Any) -> str:
-    """Its message without the type in front."""
+    """The message of an error without its type."""
     start, _, rest = error.message.partition(": ")
     return str(rest if start.split(".")[-1] == error.cls_name else error.message).strip()
 
 
-def _place(stack: Sequence[str]) -> str:
-    """Where it was raised: the last line of code that is no library's."""
+def _location(stack: Sequence[str]) -> str:
+    """The last frame of the stack outside installed libraries, as file and line."""
     frames = [frame for frame in (_FRAME.search(line) for line in stack) if frame]
     own = [frame for frame in frames if "site-packages" not in frame["file"] and not frame["file"].startswith("<")]
     return f"\n  at {own[-1]['file']}, line {own[-1]['line']}" if own else ""
 
 
 def _from_text(output: Sequence[str]) -> str:
-    """The exceptions that ended a process, as Python prints them without the frames; the last lines without any."""
+    """The exceptions in the output, without their frames; the last lines if there are none."""
     lines = [line.rstrip() for line in output if not _LOGGED.match(line)]
     exceptions, message, in_frames = [], None, False
     for line in lines:
@@ -160,5 +160,5 @@ def _from_text(output: Sequence[str]) -> str:
         elif message is not None:
             message.append(line)
     if exceptions:
-        return "\n".join("\n".join(one).strip() for one in exceptions)
+        return "\n".join("\n".join(exception).strip() for exception in exceptions)
     return "\n".join([line for line in lines if line][-_LAST_LINES:])

@@ -1,7 +1,7 @@
-"""On which machine a Dagster run is, and whether its processes live.
+"""The machine and the process of a Dagster run.
 
-Dagster records process ids, not machines. So our executor writes both into the run's tags before the first step; a
-process is known by its id and the instant it started, since ids are given out again.
+Dagster records process ids, not machines. Our executor writes both into the run's tags before the first step. A process
+is identified by its id and its start time, since ids are reused.
 """
 import json
 import os
@@ -21,13 +21,13 @@ Place = Literal["here", "before a restart", "elsewhere"]
 
 @dataclass(frozen=True)
 class Host:
-    """A machine since its last start. Fields are empty where the system does not tell.
+    """A machine since its last boot. Unknown fields are empty.
 
     Attributes:
         name: Host name.
-        machine: Id of its installation.
-        boot: Id of its last start.
-        pids: Namespace of its process ids: a container has its own.
+        machine: Id of the installation.
+        boot: Id of the last boot.
+        pids: Namespace of process ids; each container has its own.
     """
 
     name: str
@@ -38,12 +38,16 @@ class Host:
     @classmethod
     def here(cls) -> "Host":
         """This machine."""
-        return cls(socket.gethostname(), _line_of("/etc/machine-id"), _line_of("/proc/sys/kernel/random/boot_id"),
+        return cls(socket.gethostname(), _text_of("/etc/machine-id"), _text_of("/proc/sys/kernel/random/boot_id"),
                    _namespace())
 
     def seen_from(self, here: "Host") -> Place:
-        """Where this is for a process on `here`. "here": process ids of both are the same. "before a restart": nothing
-        of it is left. "elsewhere": another machine or container, or one that might be."""
+        """Compare this host with the current host `here`.
+
+        Returns:
+            "here": both share process ids. "before a restart": the same machine before its last boot, so none of its
+            processes is left. "elsewhere": another machine or container, or possibly one.
+        """
         if self.name != here.name or self.machine != here.machine:
             return "elsewhere"
         if self.boot == here.boot:
@@ -56,10 +60,10 @@ class RunProcess:
     """The process of a run.
 
     Attributes:
-        run_id: Of the run. A re-executed run inherits the tags of the one before, and with them its process.
+        run_id: Id of the run. A re-executed run inherits the tags, and with them the process, of the run before.
         host: Its machine.
-        pid: Its id there.
-        started: Instant it started [clock ticks since the machine did]; None where the system does not tell.
+        pid: Its process id there.
+        started: Its start time [clock ticks since boot]; None if unknown.
     """
 
     run_id: str
@@ -74,7 +78,7 @@ class RunProcess:
 
     @classmethod
     def of(cls, run: dg.DagsterRun) -> "RunProcess | None":
-        """As recorded in the run's tags, None where it is not."""
+        """The process recorded in the run's tags; None if there is none."""
         try:
             fields = json.loads(run.tags[PROCESS_TAG])
             process = cls(**{**fields, "host": Host(**fields["host"])})
@@ -83,21 +87,21 @@ class RunProcess:
         return process if process.run_id == run.run_id else None
 
     def tags(self) -> dict[str, str]:
-        """For the run: the host for people, the process for `of`."""
+        """Tags for the run: the host name for people, the process for `of`."""
         return {HOST_TAG: self.host.name, PROCESS_TAG: json.dumps(asdict(self))}
 
     def lives(self) -> bool:
-        """Whether it is still there; asked on its machine."""
+        """Whether the process is alive. Call it on the process's machine."""
         return process_lives(self.pid, self.started)
 
 
 class RecordedExecutor(dg.Executor):
-    """Executes as another executor does, and first records host and process in the run's tags."""
+    """Record host and process in the run's tags, then execute with another executor."""
 
     def __init__(self, executor: dg.Executor) -> None:
         self._executor = executor
 
-    # Dagster does not export the types of these four: Any.
+    # Any: Dagster does not export these four types.
     @property
     def retries(self) -> Any:
         """Retry mode of the wrapped executor."""
@@ -109,24 +113,24 @@ class RecordedExecutor(dg.Executor):
         return self._executor.step_dependency_config
 
     def execute(self, plan_context: Any, execution_plan: Any) -> Iterator[dg.DagsterEvent]:
-        """Record, then execute."""
+        """Record the process, then execute the plan."""
         run_id = plan_context.run_id
         plan_context.instance.add_run_tags(run_id, RunProcess.current(run_id).tags())
         yield from self._executor.execute(plan_context, execution_plan)
 
 
 def _recorded_in_process(init_context: dg.InitExecutorContext) -> RecordedExecutor:
-    """Dagster's in-process executor, for runs that record their machine."""
+    """Dagster's in-process executor, wrapped to record the machine."""
     create = dg.in_process_executor.executor_creation_fn
     if create is None:
-        raise RuntimeError("dagster's in_process_executor creates no executor any more; another one must be wrapped")
+        raise RuntimeError("dagster's in_process_executor no longer creates an executor; wrap another one")
     return RecordedExecutor(create(init_context))
 
 
 recorded_in_process_executor = dg.ExecutorDefinition(
     name="in_process", config_schema=cast("Any", dg.in_process_executor.config_schema),
     executor_creation_fn=_recorded_in_process,
-    description="In one process, recorded with its machine.")
+    description="Run in one process, and record its machine.")
 
 
 def _namespace() -> str:
@@ -136,7 +140,7 @@ def _namespace() -> str:
         return ""
 
 
-def _line_of(path: str) -> str:
+def _text_of(path: str) -> str:
     try:
         return Path(path).read_text().strip()
     except OSError:

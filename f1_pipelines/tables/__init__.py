@@ -1,1 +1,1 @@
-"""Every table and view of the warehouse, declared once."""
+"""Declarations of all tables and views of the warehouse."""

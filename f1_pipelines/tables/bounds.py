@@ -1,8 +1,7 @@
-"""Values that rounding carried past a bound.
+"""Clip values that rounding carried past a bound.
 
-A share or a correlation that is a float sum can end one unit in the last place beyond 1, on one processor and not on
-another. Such a value is put on its bound where it is computed. Anything farther out is a mistake, and is left for the
-table to refuse.
+A share or a correlation computed as a float sum can end one unit in the last place beyond 1, depending on the
+processor. The code that computes it clips it to the bound. A value farther out is an error, which the table refuses.
 """
 from __future__ import annotations
 
@@ -13,18 +12,18 @@ import pandas as pd
 
 from f1_pipelines.tables.schema import Table
 
-ROUNDING = 1e-9  # a million times what a sum of a hundred numbers of order 1 to 10 rounds off
+ROUNDING = 1e-9  # a million times the rounding error of a sum of a hundred numbers between 1 and 10
 
 Values = TypeVar("Values", float, np.ndarray, pd.Series)
 
 
 def clip_rounding(values: Values, minimum: float = -np.inf, maximum: float = np.inf) -> Values:
-    """The values, those past a bound by `ROUNDING` at most put on it; all others, NaN too, as they are.
+    """Move values past a bound by at most `ROUNDING` to the bound. All others, NaN included, stay unchanged.
 
     Args:
         values: A number, an array or a column.
-        minimum: Lowest value there can be.
-        maximum: Highest value there can be.
+        minimum: Lower bound.
+        maximum: Upper bound.
 
     >>> clip_rounding(1.0000000000000002, 0.0, 1.0), clip_rounding(1.001, 0.0, 1.0)
     (1.0, 1.001)
@@ -42,12 +41,7 @@ def clip_rounding(values: Values, minimum: float = -np.inf, maximum: float = np.
 
 
 def clip_columns(frame: pd.DataFrame, table: Table) -> pd.DataFrame:
-    """The frame with `clip_rounding` applied to each DOUBLE column that the table bounds.
-
-    Args:
-        frame: Columns of the table, numbers as numbers.
-        table: The table that the rows are for.
-    """
+    """Apply `clip_rounding` to each DOUBLE column of the frame that has bounds in the table."""
     bounded = {column.name: column for column in table.columns if column.type == "DOUBLE"
                and (column.minimum is not None or column.maximum is not None)}
     return frame.assign(**{

@@ -1,4 +1,4 @@
-"""The whole warehouse by name: what is created in a new file, checked in an old one, and listed in its README."""
+"""All schemas, tables and views of the warehouse: created in a new file, checked in an existing one."""
 from __future__ import annotations
 
 from f1_pipelines.tables.evaluation import EVALUATION_TABLES
@@ -12,8 +12,8 @@ from f1_pipelines.tables.sim import SIM_TABLES
 from f1_pipelines.tables.strategy import STRATEGY_TABLES
 from f1_pipelines.tables.views import VIEWS, View
 
-# Raised when a declared table changes in a way that ADD COLUMN can't follow, together with an entry of
-# `warehouse/migrations.py` that carries stored rows over. Files of a later version are refused.
+# Increase it, and add a migration of stored rows to `warehouse/migrations.py`, when a declared table changes by more
+# than a new optional column. Files of a later version are refused.
 SCHEMA_VERSION = 2
 
 SCHEMAS = ("race", "features", "ranking", "sim", "strategy")

@@ -1,16 +1,16 @@
-"""What can be wrong with a stored race, each rule as one query: the checks and `race.unlearnable_weekends` share them.
+"""Rules that find faults of stored races, one query each, for the asset checks and `race.unlearnable_weekends`.
 
-Every rule selects `weekend`, `fault` (one word for programs) and `detail` (one sentence for people).
+Every rule selects `weekend`, `fault` (an identifier) and `detail` (a sentence).
 """
 from __future__ import annotations
 
 
 def _broken_places(fault: str, sheets: str) -> str:
-    """Sheets in which the places 1..n are not there once each.
+    """A rule that finds sheets whose places are not 1..n, each once.
 
     Args:
-        fault: Its word.
-        sheets: Selects weekend, sheet (as a sentence names it) and place.
+        fault: Identifier of the fault.
+        sheets: Query of weekend, sheet (its name in a sentence) and place.
     """
     return f"""
         SELECT weekend, '{fault}' AS fault,
@@ -38,8 +38,8 @@ BROKEN_QUALIFYING = _broken_places(
 BROKEN_SPRINT_QUALIFYING = _broken_places(
     "broken_sprint_qualifying", _QUALIFYING.format(sheet="sprint qualifying", session="sprint_qualifying"))
 
-# Features take the slots of `race.grid` where it has any, else those of the classification. A car that was withdrawn
-# late may share its slot with the one that moved up (2025-spain), so the former are looked at for starters only.
+# Features use the slots of `race.grid` if it has any, else those of the classification. A car withdrawn late may share
+# its slot with the one that moved up (2025-spain), so slots of `race.grid` are checked for starters only.
 _STARTED = "status NOT IN ('not_started', 'withdrawn')"
 _SLOTS = f"""(
     SELECT weekend, 'classification' AS sheet, driver, grid_position AS slot FROM race.current_results
@@ -66,7 +66,7 @@ NO_GRID = """
     SELECT weekend, 'no_grid' AS fault, format('none of {} cars has a slot on the grid', count(*)) AS detail
     FROM race.current_results GROUP BY weekend HAVING count(grid_position) = 0"""
 
-# Substitutes and cars withdrawn before qualifying are a few; a fifth of the field is a source that lost rows.
+# A few cars may be substitutes or withdrawn before qualifying; if a fifth of the field is missing, rows were lost.
 QUALIFYING_INCOMPLETE = f"""
     SELECT r.weekend, 'qualifying_incomplete' AS fault,
            format('qualifying has {{}} of {{}} starters, wanted four fifths of them at least', count(q.driver),
@@ -88,14 +88,14 @@ STARTER_WITHOUT_FEATURES = f"""
 
 
 def any_of(*rules: str) -> str:
-    """The rows of all these rules."""
+    """The union of rules."""
     return " UNION ALL ".join(f"SELECT * FROM ({rule})" for rule in rules)
 
 
-# Grids that can't be one; a race whose slots lack altogether is as good as its classification.
+# A race may lack all its slots (INCOMPLETE_GRID), but slots that exist must be possible.
 IMPOSSIBLE_GRID = any_of(GRID_SLOT_TWICE, GRID_SENTINEL)
 INCOMPLETE_GRID = any_of(STARTER_WITHOUT_SLOT, NO_GRID)
 UNSOUND_QUALIFYING = any_of(BROKEN_QUALIFYING, QUALIFYING_INCOMPLETE)
-# Of sprints nothing is learnt, so what is wrong with one keeps nobody from learning from the Grand Prix.
+# Sprints are not training data, so their faults don't exclude the Grand Prix.
 UNLEARNABLE = any_of(BROKEN_ORDER, IMPOSSIBLE_GRID, INCOMPLETE_GRID, UNSOUND_QUALIFYING,
                      STARTER_WITHOUT_FEATURES) + " ORDER BY weekend, fault, detail"

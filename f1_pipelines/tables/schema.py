@@ -1,7 +1,7 @@
-"""How a table is declared, and how a frame is made to fit it.
+"""Declare tables, and make frames conform to them.
 
-One declaration serves three readers: DuckDB (the DDL, comments and primary key), the sources (a frame is validated
-against it before anything is written) and people (`warehouse/README.md` is checked against it).
+A declaration defines the DuckDB table (DDL, comments and primary key), validates frames before they are written, and is
+checked against `warehouse/README.md`.
 """
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _PANDAS_DTYPE = {
 
 
 class InvalidRows(ValueError):
-    """Rows that a table does not take. The message names the table, the column, what came and what was wanted."""
+    """A table refuses rows. The message names the table and column, the values received and the values wanted."""
 
 
 @dataclass(frozen=True)
 class Column:
-    """One column: its SQL type, what it means (with the unit), and which values it takes."""
+    """A column: its SQL type, its meaning with the unit, and its valid values."""
 
     name: str
     type: SqlType
@@ -43,8 +43,8 @@ class Column:
 class Table:
     """A table of the warehouse.
 
-    `key` is its primary key. Rows are replaced slice by slice: a slice (one value of `slice_by`) that arrives replaces
-    the stored one whole, a slice that does not arrive is left alone.
+    `key` is its primary key. Rows are replaced by slice (one value of `slice_by`): a new slice replaces all of the
+    stored one, and other slices stay unchanged.
     """
 
     schema: str
@@ -71,10 +71,13 @@ class Table:
         return self.conform(pd.DataFrame(columns=self.column_names))
 
     def conform(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """The frame with the declared columns, types and order; `InvalidRows` where that can't be had.
+        """Cast a frame to the declared columns, types and order.
 
-        NaN, NaT and None all become missing, so that no NaN ever reaches an SQL aggregate. A missing optional column
-        must be there all the same (as missing values): leaving it out is how a renamed source column goes unnoticed.
+        NaN, NaT and None become missing values, so no NaN reaches an SQL aggregate. Optional columns must be present
+        too, with missing values if need be: otherwise a renamed source column would go unnoticed.
+
+        Raises:
+            InvalidRows: The frame does not conform.
         """
         absent = [name for name in self.column_names if name not in frame.columns]
         extra = [name for name in frame.columns if name not in self.column_names]
@@ -106,13 +109,13 @@ class Table:
                     raise ValueError("an infinite number")
                 return numbers.where(numbers.notna() & (numbers == numbers), pd.NA)
             if column.type == "VARCHAR":
-                wrong = [value for value in values.dropna() if not isinstance(value, str)]
-                if wrong:
-                    raise ValueError(f"{wrong[0]!r}, which is no text")
-            fitted = values.astype(_PANDAS_DTYPE[column.type])
-            if pd.api.types.is_numeric_dtype(values.dtype) and (fitted != values).any():
-                raise ValueError("a number that it can't hold")  # pandas would cut it without a word
-            return fitted
+                invalid = [value for value in values.dropna() if not isinstance(value, str)]
+                if invalid:
+                    raise ValueError(f"{invalid[0]!r}, which is not text")
+            converted = values.astype(_PANDAS_DTYPE[column.type])
+            if pd.api.types.is_numeric_dtype(values.dtype) and (converted != values).any():
+                raise ValueError("a number that it can't hold")  # pandas would truncate it silently
+            return converted
         except (TypeError, ValueError) as problem:
             raise InvalidRows(
                 f"{self.qualified}.{column.name}: wanted {column.type} ({column.comment}); got {problem}"
@@ -120,25 +123,25 @@ class Table:
 
     def _check_values(self, column: Column, frame: pd.DataFrame) -> None:
         values = frame[column.name]
-        wrong, wanted = pd.Series(False, index=values.index), ""
+        invalid, expected = pd.Series(False, index=values.index), ""
         if column.required and values.isna().any():
-            wrong, wanted = values.isna(), "a value in every row"
+            invalid, expected = values.isna(), "a value in every row"
         elif column.allowed:
-            wrong, wanted = values.notna() & ~values.isin(column.allowed), f"one of {', '.join(column.allowed)}"
+            invalid, expected = values.notna() & ~values.isin(column.allowed), f"one of {', '.join(column.allowed)}"
         elif column.minimum is not None or column.maximum is not None:
             low = -np.inf if column.minimum is None else column.minimum
             high = np.inf if column.maximum is None else column.maximum
-            wrong, wanted = values.notna() & ~values.between(low, high), f"{low:g} to {high:g}"
-        if wrong.any():
-            rows = frame.loc[wrong, list(dict.fromkeys([*self.key, column.name]))].head(3).to_dict("records")
-            raise InvalidRows(f"{self.qualified}.{column.name}: wanted {wanted}; got {int(wrong.sum())} others: {rows}")
+            invalid, expected = values.notna() & ~values.between(low, high), f"{low:g} to {high:g}"
+        if invalid.any():
+            rows = frame.loc[invalid, list(dict.fromkeys([*self.key, column.name]))].head(3).to_dict("records")
+            raise InvalidRows(f"{self.qualified}.{column.name}: wanted {expected}; got {int(invalid.sum())} others: "
+                              f"{rows}")
 
     def _check_key(self, frame: pd.DataFrame) -> None:
         key = list(self.key)
         if frame[key].isna().any(axis=None):
             raise InvalidRows(f"{self.qualified}: a row lacks a part of its key {key}")
-        twice = frame[frame.duplicated(key, keep=False)]
-        if len(twice):
-            raise InvalidRows(
-                f"{self.qualified}: {len(twice)} rows share a key {key}: {twice[key].head(4).to_dict('records')}"
-            )
+        duplicates = frame[frame.duplicated(key, keep=False)]
+        if len(duplicates):
+            raise InvalidRows(f"{self.qualified}: {len(duplicates)} rows share a key {key}: "
+                              f"{duplicates[key].head(4).to_dict('records')}")

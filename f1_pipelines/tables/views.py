@@ -1,4 +1,4 @@
-"""Views: what people and features read, derived so that it can't go stale."""
+"""Views of the warehouse, always up to date."""
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from f1_pipelines.tables.race_faults import UNLEARNABLE
 
 @dataclass(frozen=True)
 class View:
-    """A view, what a row of it means, and the SQL behind it."""
+    """A view with the meaning of its rows and its SQL."""
 
     schema: str
     name: str
@@ -20,14 +20,14 @@ class View:
         return f"{self.schema}.{self.name}"
 
 
-# The version to go by: any official or amended one before any provisional one, then the latest.
+# The current version: official and amended ones come before provisional ones, then the latest.
 _CURRENT = """
     SELECT * FROM race.{table}
     QUALIFY version = first_value(version) OVER (
         PARTITION BY weekend ORDER BY result_status = 'provisional', version DESC)
 """
 
-# Three hours cover the longest session with a red flag; past that, a session without rows is overdue, never "done".
+# Three hours cover the longest session with a red flag; after that a session without rows is overdue, never "done".
 _SESSIONS = """
     WITH planned AS (
         UNPIVOT (SELECT weekend, state, practice_1_start AS practice_1, practice_2_start AS practice_2,
@@ -54,12 +54,12 @@ _SESSIONS = """
 """
 
 VIEWS = (
-    View("race", "current_results", "The classification to go by: the latest official version, else the latest one",
-         _CURRENT.format(table="results")),
-    View("race", "current_sprint_results", "The sprint classification to go by",
+    View("race", "current_results", "The current classification: the latest official or amended version, else the "
+         "latest one", _CURRENT.format(table="results")),
+    View("race", "current_sprint_results", "The current sprint classification",
          _CURRENT.format(table="sprint_results")),
-    View("race", "sessions", "Each planned session: its start and whether it is upcoming, live, done, overdue (no rows "
-         "though its time is past), not_held (the race is in, the session is not), cancelled or postponed", _SESSIONS),
-    View("race", "unlearnable_weekends", "Races that nothing is learnt from while they are stored as they are, and "
-         "why; one row per fault", UNLEARNABLE),
+    View("race", "sessions", "Start and state of each planned session: upcoming, live, done, overdue (past its time, "
+         "but without rows), not_held (the race has rows, the session none), cancelled or postponed", _SESSIONS),
+    View("race", "unlearnable_weekends", "Races excluded from training by faults of their stored rows; one row per "
+         "fault", UNLEARNABLE),
 )

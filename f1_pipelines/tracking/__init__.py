@@ -1,1 +1,1 @@
-"""What goes to MLflow: runs, metrics, and which checkpoint is champion. mlflow is imported by whoever opens a store."""
+"""MLflow: runs, metrics and the champion checkpoint. mlflow is imported only when a store is opened."""

@@ -1,1 +1,1 @@
-"""The DuckDB file: one writer at a time, whole slices in one transaction, a published copy for everybody else."""
+"""The DuckDB file: one writer at a time, slices replaced in one transaction, and a published copy for readers."""

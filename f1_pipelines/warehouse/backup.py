@@ -1,6 +1,6 @@
-"""A backup: a folder with the warehouse, the refreshed calendar and all checkpoints, each file with its digest.
+"""A backup: a folder with the warehouse, the refreshed calendar and all checkpoints, and a SHA-256 digest of each file.
 
-The published copy and the ones before it survive a damaged file; a backup survives the disk, once it is copied off it.
+Published copies protect against a damaged file; a backup copied to another disk protects against losing the disk.
 """
 from __future__ import annotations
 
@@ -17,67 +17,67 @@ from f1_pipelines.warehouse.database import WarehouseError, WarehouseFile
 from f1_pipelines.warehouse.restore import Restored, restore
 
 MANIFEST, DATABASE, CALENDAR, CHECKPOINTS = "manifest.json", "f1.duckdb", "f1.calendar.csv", "checkpoints"
-_WORK_FOLDER = "work"  # of trainings under way
+_WORK_FOLDER = "work"  # of running trainings
 
 
 def create_backup(warehouse: WarehouseFile, target: Path, calendar: Path, checkpoints: Path, now: datetime) -> int:
-    """Write a backup. The folder appears under its name when it is complete.
+    """Write a backup. The target folder appears only when the backup is complete.
 
     Args:
-        warehouse: What is backed up, as of its last commit.
-        target: Folder to make.
-        calendar: File of the refreshed calendar; left out where there is none.
-        checkpoints: Folder of checkpoints; trainings under way are left out.
-        now: The present instant.
+        warehouse: The warehouse to back up, as of its last commit.
+        target: Folder to create.
+        calendar: File of the refreshed calendar; skipped if missing.
+        checkpoints: Folder of checkpoints; running trainings are skipped.
+        now: The current time.
 
     Returns:
-        Its size [bytes].
+        Size of the backup [bytes].
 
     Raises:
-        WarehouseError: The target is there already, or the warehouse is damaged.
-        WarehouseBusy: A writer is at work.
+        WarehouseError: The target exists, or the warehouse is damaged.
+        WarehouseBusy: Another process is writing.
     """
     if target.exists():
-        raise WarehouseError(f"{target} is there already; name a folder that is not")
+        raise WarehouseError(f"{target} is there already; name a new folder")
     target.parent.mkdir(parents=True, exist_ok=True)
-    growing = target.with_name(f".{target.name}.{os.getpid()}")
-    growing.mkdir()
+    temporary = target.with_name(f".{target.name}.{os.getpid()}")
+    temporary.mkdir()
     try:
-        warehouse.snapshot(growing / DATABASE)
+        warehouse.snapshot(temporary / DATABASE)
         if calendar.exists():
-            shutil.copyfile(calendar, growing / CALENDAR)
+            shutil.copyfile(calendar, temporary / CALENDAR)
         if checkpoints.is_dir():
-            shutil.copytree(checkpoints, growing / CHECKPOINTS, ignore=_not_backed_up)
-        digests = {str(path.relative_to(growing)): _digest(path) for path in _files(growing)}
+            shutil.copytree(checkpoints, temporary / CHECKPOINTS, ignore=_not_backed_up)
+        digests = {str(path.relative_to(temporary)): _digest(path) for path in _files(temporary)}
         manifest = {"created_at": now.isoformat(), "schema_version": SCHEMA_VERSION, "sha256": digests}
-        (growing / MANIFEST).write_text(json.dumps(manifest, indent=1))
-        for path in _files(growing):
+        (temporary / MANIFEST).write_text(json.dumps(manifest, indent=1))
+        for path in _files(temporary):
             with path.open("rb") as file:
                 os.fsync(file.fileno())
-        growing.rename(target)
+        temporary.rename(target)
     finally:
-        shutil.rmtree(growing, ignore_errors=True)
+        shutil.rmtree(temporary, ignore_errors=True)
     return sum(path.stat().st_size for path in _files(target))
 
 
 def restore_backup(warehouse: WarehouseFile, source: Path, calendar: Path, checkpoints: Path,
                    now: datetime) -> Restored:
-    """Go back to a backup: its warehouse, its calendar, and the checkpoints that are missing or differ here.
+    """Restore a backup: the warehouse, the calendar, and checkpoints that are missing or differ.
 
-    Checkpoints made since stay. Arguments as for `create_backup`; `source` is the folder of the backup.
+    Newer checkpoints stay. Arguments as for `create_backup`; `source` is the folder of the backup.
 
     Raises:
-        WarehouseError: The backup is damaged or none. Nothing has changed.
+        WarehouseError: The folder is damaged or not a backup. Nothing has changed.
     """
     verify_backup(source)
     warehouse.path.parent.mkdir(parents=True, exist_ok=True)
     restored = restore(warehouse, now, source / DATABASE)
-    places = {CALENDAR: calendar, CHECKPOINTS: checkpoints}
+    targets = {CALENDAR: calendar, CHECKPOINTS: checkpoints}
     for path in _files(source):
         name = path.relative_to(source)
-        if name.parts[0] not in places:
+        if name.parts[0] not in targets:
             continue
-        target = places[name.parts[0]].joinpath(*name.parts[1:])
+        target = targets[name.parts[0]].joinpath(*name.parts[1:])
         if target.exists() and _digest(target) == _digest(path):
             continue
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -89,20 +89,21 @@ def restore_backup(warehouse: WarehouseFile, source: Path, calendar: Path, check
 
 
 def verify_backup(source: Path) -> Mapping[str, str]:
-    """Check every file of a backup against its digest; the digests by name.
+    """Check every file of a backup against its digest. Return the digests by file name.
 
     Raises:
-        WarehouseError: It is no backup, or which files are damaged or missing.
+        WarehouseError: The folder is not a backup, or files are damaged or missing; the message names them.
     """
     try:
         digests: dict[str, str] = json.loads((source / MANIFEST).read_text())["sha256"]
     except (OSError, ValueError, KeyError, TypeError) as problem:
-        raise WarehouseError(f"{source} is no backup of `f1 backup`: {MANIFEST} can't be read ({problem})") from problem
+        raise WarehouseError(f"{source} is not a backup of `f1 backup`: {MANIFEST} can't be read ({problem})"
+                             ) from problem
     damaged = [name for name, digest in digests.items()
                if not (source / name).is_file() or _digest(source / name) != digest]
     if damaged or DATABASE not in digests:
         raise WarehouseError(f"the backup {source} is damaged: {', '.join(damaged[:5]) or DATABASE} "
-                             f"({len(damaged)} of {len(digests)} files); name another one")
+                             f"({len(damaged)} of {len(digests)} files); restore another one")
     return digests
 
 

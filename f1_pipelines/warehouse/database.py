@@ -1,11 +1,11 @@
 """Reading and writing the warehouse.
 
-A writer opens the file itself, under a lock, and commits everything or nothing; what it committed is then published as
-a copy, which is what everybody reads. So nobody's open shell stops a run, and no run stops anybody's query.
+A writer opens the DuckDB file under a lock, commits one transaction and publishes the result as a copy. All readers
+open the copy, so readers and writers never block each other.
 
-The copy is also the backup. So a writer refuses to begin on a file that is gone, cut off, older than its copy or has a
-damaged log; a fresh copy is verified block by block before it replaces the last one; and the copies before stay for a
-while (`generations`).
+The copy is also a backup. A writer therefore refuses a file that is missing, truncated, older than its copy or has a
+damaged log; a new copy is verified block by block before it replaces the last one; earlier copies stay for a while
+(`generations`).
 """
 from __future__ import annotations
 
@@ -26,38 +26,37 @@ from f1_pipelines.warehouse.guard import WarehouseError, first_line, lost, refus
 from f1_pipelines.warehouse.lock import WarehouseBusy, no_writer, writer_lock
 from f1_pipelines.warehouse.migrate import WrongSchema, bring_up_to_date, stored_version
 
-# How DuckDB says that another process has the file.
-_LOCKED = "Could not set lock"
-# How it says that a block differs from its checksum.
-_CORRUPT = "Corrupt database file"
+# Parts of DuckDB's error messages.
+_LOCKED = "Could not set lock"  # another process has the file open
+_CORRUPT = "Corrupt database file"  # a block differs from its checksum
 
 
 class WarehouseFile(WarehouseFiles):
-    """Reads and writes the DuckDB file and its copies."""
+    """Read and write the DuckDB file and its copies."""
 
     def __init__(self, path: Path | str, wait_s: float = 300.0, generations: int = GENERATIONS):
         """
         Args:
-            path: The DuckDB file, anywhere; made on the first write.
+            path: The DuckDB file; created by the first write.
             wait_s: How long a writer waits for another one before `WarehouseBusy` [s].
-            generations: How many earlier published copies stay (`Generations`).
+            generations: Number of earlier published copies to keep (`Generations`).
         """
         super().__init__(Path(path).expanduser().absolute(), generations)
         self.wait_s = wait_s
 
     @contextmanager
     def read(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        """A read-only connection to the published copy: all that was published when it was opened.
+        """Open a read-only connection to the published copy as it is now.
 
-        Each connection attaches the copy in a DuckDB instance of its own. One opened by its path would share the
-        instance of all others of this process, and see what was published when the first of them was opened.
+        Each connection attaches the copy in its own DuckDB instance: connections opened by path share one instance
+        per process, and would see the copy that the first of them opened.
 
-        A copy of an earlier schema version is migrated first, by a write of its own.
+        A copy of an earlier schema version is migrated first, by a separate write.
 
         Raises:
-            WrongSchema: The copy was written by a later version of this project.
-            WarehouseError: There is none, or it can't be opened.
-            WarehouseBusy: The copy has to be migrated, and a writer is at work for longer than `wait_s`.
+            WrongSchema: A later version of this project wrote the copy.
+            WarehouseError: The copy is missing or can't be opened.
+            WarehouseBusy: The copy needs a migration, and another process writes for longer than `wait_s`.
         """
         if not self.published_path.exists():
             raise WarehouseError(f"no warehouse at {self.published_path} yet; fill it with `make demo`, or by "
@@ -68,10 +67,9 @@ class WarehouseFile(WarehouseFiles):
             except duckdb.Error as problem:
                 raise WarehouseError(
                     f"{self.published_path} can't be opened ({first_line(problem)}); `f1 doctor --deep` says whether "
-                    f"{self.path.name} is intact, which the next write publishes again; `f1 restore` goes on from an "
-                    "earlier copy if it is not") from problem
-            older = stored_version(connection, self.published_path) < SCHEMA_VERSION
-            if not older:
+                    f"{self.path.name} is intact, which the next write publishes again; if it is damaged, `f1 restore` "
+                    "restores an earlier copy") from problem
+            if stored_version(connection, self.published_path) >= SCHEMA_VERSION:
                 connection.execute("SET TimeZone = 'UTC'")
                 yield connection
                 return
@@ -81,15 +79,15 @@ class WarehouseFile(WarehouseFiles):
             yield connection
 
     def check(self) -> None:
-        """Open and close the file without changing it. It may be absent, and a writer may be at work.
+        """Open and close the file without changing it. A file that never existed passes, and so does one being written.
 
         Raises:
-            WrongSchema: It was written by another version of this project, or by somebody else.
-            WarehouseError: It is gone, damaged or can't be opened. The message has the command to recover.
+            WrongSchema: Another version of this project, or another program, wrote the file.
+            WarehouseError: The file is missing, damaged or can't be opened. The message has the command to recover.
         """
-        with no_writer(self.path) as alone:
-            if not alone:
-                return  # it has checked the file itself
+        with no_writer(self.path) as free:
+            if not free:
+                return  # the writer has checked the file
             refuse_to_lose_rows(self)
             if not self.path.exists():
                 return
@@ -101,23 +99,23 @@ class WarehouseFile(WarehouseFiles):
                     raise unusable(self, problem) from problem
 
     def unpublished(self) -> bool:
-        """Whether the file holds commits that its copy lacks, and no writer is at work that will publish them."""
-        with no_writer(self.path) as alone:
-            return alone and self.is_ahead()
+        """Whether the file holds commits that its copy lacks, and no running writer will publish them."""
+        with no_writer(self.path) as free:
+            return free and self.is_ahead()
 
     @contextmanager
     def write(self, purpose: str) -> Iterator[duckdb.DuckDBPyConnection]:
-        """A connection in a transaction of its own: committed and published if the body ends well, else undone.
+        """Open a connection in a transaction. Commit and publish after the body, or roll back if it raises.
 
         Args:
-            purpose: What is written, for whoever has to wait ("race_results 2024-monaco").
+            purpose: What is being written ("race_results 2024-monaco"), shown to waiting processes.
 
         Raises:
             WarehouseBusy: Another process holds the file for longer than `wait_s`.
-            WrongSchema: The file was written by another version of this project, or by somebody else.
-            WarehouseError: The file is gone, damaged or older than its published copy, so that a write would lose
-                rows; or it can't be opened. Raised before the body. After it, where the file turns out to be damaged
-                when it is published: then the copy stays as it was.
+            WrongSchema: Another version of this project, or another program, wrote the file.
+            WarehouseError: Before the body: the file can't be opened, or it is missing, damaged or older than its
+                published copy, so that a write would lose rows. After the body: the file turned out to be damaged
+                when it was published; the published copy stays unchanged.
         """
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with writer_lock(self.path, purpose, self.wait_s):
@@ -129,7 +127,7 @@ class WarehouseFile(WarehouseFiles):
                 version = stored_version(connection, self.path)
                 if not version and self.copies():
                     raise lost(self, "holds no tables")
-                # What a killed writer had committed is not held back until this body ends, which may take long or fail.
+                # Publish the commits of a killed writer now: this body may take long or fail.
                 if ahead and version:
                     self._publish(connection)
                 connection.execute("SET TimeZone = 'UTC'")
@@ -139,7 +137,7 @@ class WarehouseFile(WarehouseFiles):
                     yield connection
                     connection.execute("COMMIT")
                 except BaseException:
-                    with suppress(duckdb.Error):  # a file that is damaged can't even be rolled back; it is closed below
+                    with suppress(duckdb.Error):  # a damaged file can't be rolled back; it is closed below
                         connection.execute("ROLLBACK")
                     raise
                 self._publish(connection)
@@ -161,26 +159,23 @@ class WarehouseFile(WarehouseFiles):
                 if time.monotonic() > deadline:
                     raise WarehouseBusy(
                         f"{self.path} is open in another program ({first_line(problem)}); waited {self.wait_s:g} s. "
-                        f"Close it, and query {self.published_path.name} instead: it is never locked."
+                        f"Close it and query {self.published_path.name} instead, which is never locked."
                     ) from problem
                 time.sleep(0.2)
             except duckdb.Error as problem:
                 raise unusable(self, problem) from problem
 
     def snapshot(self, target: Path) -> None:
-        """Copy the file as it was committed last, and verify the copy.
-
-        Args:
-            target: File to write.
+        """Copy the file as of its last commit to `target`, and verify the copy.
 
         Raises:
-            WarehouseError: There is no file, or it is damaged.
-            WarehouseBusy: A writer is at work for longer than `wait_s`.
+            WarehouseError: The file is missing or damaged.
+            WarehouseBusy: Another process writes for longer than `wait_s`.
         """
         with writer_lock(self.path, "a backup", self.wait_s):
             refuse_to_lose_rows(self)
             if not self.path.exists():
-                raise WarehouseError(f"there is no warehouse at {self.path}; set F1_WAREHOUSE to the one that is meant")
+                raise WarehouseError(f"there is no warehouse at {self.path}; set F1_WAREHOUSE to its path")
             if self.is_ahead():
                 connection = self._open_for_writing()
                 try:
@@ -195,25 +190,25 @@ class WarehouseFile(WarehouseFiles):
                 raise unusable(self, problem) from problem
 
     def publish_file(self) -> None:
-        """Put a verified copy of the file in the place of the published one, which becomes an earlier one.
+        """Publish a verified copy of the file. The copy published before becomes an earlier generation.
 
-        Only under the writer's lock, and when the log is empty: the copy takes the file alone.
+        The caller holds the writer's lock, and DuckDB's log is empty: only the file is copied.
 
         Raises:
-            WarehouseError: The copy is damaged, so the file is. The published copy stays as it was.
+            WarehouseError: The new copy is damaged, hence the file. The published copy stays unchanged.
         """
-        fresh = self.published_path.with_name(f".{self.published_path.name}.{os.getpid()}")
+        temporary = self.published_path.with_name(f".{self.published_path.name}.{os.getpid()}")
         try:
-            copy_durably(self.path, fresh)
+            copy_durably(self.path, temporary)
             try:
-                verify_file(fresh)
+                verify_file(temporary)
             except DamagedFile as problem:
                 raise unusable(self, problem) from problem
             if self.published_path.exists():
                 self.generations.add(self.published_path)
-            os.replace(fresh, self.published_path)
+            os.replace(temporary, self.published_path)
         finally:
-            fresh.unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
         self.generations.prune()
 
     def _publish(self, connection: duckdb.DuckDBPyConnection) -> None:
@@ -221,20 +216,20 @@ class WarehouseFile(WarehouseFiles):
         self.publish_file()
 
     def _remove_torn_copies(self) -> None:
-        # Under the lock nobody else publishes: what lies there is of writers that were killed.
+        # Under the lock no other process publishes: these files are left by killed writers.
         for torn in self.path.parent.glob(glob.escape(f".{self.published_path.name}.") + "[0-9]*"):
             torn.unlink(missing_ok=True)
 
 
 def attach(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
-    """Make a database file, read-only, the default one of a connection to an empty instance."""
+    """Attach a database file read-only and make it the connection's default. The connection's instance is empty."""
     quoted = str(path).replace("'", "''")
     connection.execute(f"ATTACH '{quoted}' AS f1 (READ_ONLY)")
     connection.execute("USE f1")
 
 
 def copy_durably(source: Path, target: Path) -> None:
-    """Copy a file so that it is on the disk when this returns."""
+    """Copy a file and flush it to disk."""
     shutil.copyfile(source, target)
     with open(target, "rb") as handle:
         os.fsync(handle.fileno())

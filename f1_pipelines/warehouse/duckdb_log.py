@@ -1,9 +1,9 @@
-"""DuckDB's write-ahead log, as far as it takes to tell a torn one from a damaged one.
+"""The parts of DuckDB's write-ahead log format needed to tell a torn log from a damaged one.
 
-A log is a header, which names the database and the iteration it continues, then entries: size, checksum, content. A
-commit ends with a flush entry. DuckDB replays up to the first entry that is cut off and passes over the rest as torn:
-also where one flipped byte of a size, or of the header, makes whole transactions look cut off. (Log version 2, DuckDB
-2.0; a test holds it against the installed version.)
+A log has a header, with the database id and the iteration it continues, then entries: size, checksum, content. A commit
+ends with a flush entry. DuckDB replays up to the first truncated entry and ignores the rest as torn. One flipped byte
+of a size or of the header can therefore make committed transactions look truncated. (Log version 2, DuckDB 2.0; a test
+checks it against the installed version.)
 """
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ import numpy as np
 
 from f1_pipelines.warehouse.duckdb_file import DamagedFile, Header, checksum, read_header
 
-_LOG_HEADER = bytes.fromhex("640062650002660010")  # entry type, version 2, then the id of the database (16 numbers)
+_LOG_HEADER = bytes.fromhex("640062650002660010")  # entry type, version 2; the database id (16 numbers) follows
 _LOG_ITERATION, _LOG_HEADER_END = bytes.fromhex("6700"), bytes.fromhex("ffff")
 _ENTRY = struct.Struct("<QQ")  # size of the content, its checksum
 _FLUSH_CONTENT = bytes.fromhex("640064ffff")
-_CHECKPOINT_CONTENT, _CHECKPOINT_WITHIN = bytes.fromhex("640063"), 64  # the last entry of a log, before its flush
+_CHECKPOINT_CONTENT, _CHECKPOINT_WITHIN = bytes.fromhex("640063"), 64  # last entry before the flush, last 64 bytes
 
 
 def verify_log(path: Path) -> None:
-    """Check that DuckDB would replay the write-ahead log of a database file as far as transactions were committed.
+    """Check that DuckDB would replay all committed transactions of a write-ahead log.
 
-    A log that a kill cut off within its last, uncommitted transaction is intact.
+    A log that a kill truncated within its last, uncommitted transaction is intact.
 
     Args:
-        path: The database file; nothing is checked where it has no log.
+        path: The database file; one without a log passes.
 
     Raises:
         DamagedFile: A committed transaction would be lost, or DuckDB would refuse the log.
@@ -45,14 +45,14 @@ def verify_log(path: Path) -> None:
             _refuse_lost_commit(log[position:], position, file.name)
             return
         if not _entry_is_intact(log, position, end):
-            if not log[position:].strip(b"\0"):  # a power cut leaves zeros where nothing was written yet
+            if not log[position:].strip(b"\0"):  # a power cut leaves zeros after the last write
                 return
             raise DamagedFile(f"{file.name} is damaged at byte {position} of {len(log)}")
         position = end
 
 
 def _log_start(log: bytes, header: Header, name: str) -> int | None:
-    """Where the entries of a log begin; None where it is cut off before, or was checkpointed already."""
+    """Position of the first entry; None if the log is truncated before it or was checkpointed already."""
     id_end = _after_numbers(log, len(_LOG_HEADER), len(header.database))
     iteration_end = None if id_end is None else _after_numbers(log, id_end + len(_LOG_ITERATION), 1)
     if id_end is None or iteration_end is None or len(log) < iteration_end + len(_LOG_HEADER_END):
@@ -63,16 +63,16 @@ def _log_start(log: bytes, header: Header, name: str) -> int | None:
     start = iteration_end + len(_LOG_HEADER_END)
     if (iteration == header.iteration - 1 and database == list(header.database)
             and _CHECKPOINT_CONTENT in log[-_CHECKPOINT_WITHIN:]):
-        return None  # a kill between a checkpoint and the removal of its log: all of it is in the file
+        return None  # killed after a checkpoint, before the log was removed: the file has all of it
     expected = (_LOG_HEADER + log[len(_LOG_HEADER):id_end] + _LOG_ITERATION + log[id_end + 2:iteration_end]
                 + _LOG_HEADER_END)
     if database != list(header.database) or iteration != header.iteration or log[:start] != expected:
-        raise DamagedFile(f"the header of {name} is damaged, or it is the log of another file")
+        raise DamagedFile(f"the header of {name} is damaged, or the log belongs to another file")
     return start
 
 
 def _entry_end(log: bytes, position: int) -> int | None:
-    """Where the entry ends that begins here; None where the log ends before."""
+    """End of the entry at `position`; None if the log ends before."""
     if position + _ENTRY.size > len(log):
         return None
     size, _ = _ENTRY.unpack_from(log, position)
@@ -86,7 +86,7 @@ def _entry_is_intact(log: bytes, position: int, end: int) -> bool:
 
 
 def _refuse_lost_commit(rest: bytes, position: int, name: str) -> None:
-    """Raise if a flush entry lies in what a replay would pass over; one wrong byte in it doesn't hide it."""
+    """Raise if the part that a replay would ignore has a flush entry, even one with a wrong byte."""
     flush = _ENTRY.pack(len(_FLUSH_CONTENT), checksum(_FLUSH_CONTENT)) + _FLUSH_CONTENT
     content = np.frombuffer(rest, np.uint8)
     starts = len(content) - len(flush) + 1
@@ -100,7 +100,7 @@ def _refuse_lost_commit(rest: bytes, position: int, name: str) -> None:
 
 
 def _after_numbers(log: bytes, position: int, count: int) -> int | None:
-    """Where so many numbers of variable length (LEB128) end; None where the log ends before."""
+    """Position after `count` numbers of variable length (LEB128); None if the log ends before."""
     for _ in range(count):
         while position < len(log) and log[position] & 0x80:
             position += 1
@@ -108,10 +108,10 @@ def _after_numbers(log: bytes, position: int, count: int) -> int | None:
     return position if position <= len(log) else None
 
 
-def _numbers(coded: bytes) -> list[int]:
-    """Numbers from their LEB128 form."""
+def _numbers(encoded: bytes) -> list[int]:
+    """Decode numbers from LEB128."""
     numbers, value, shift = [], 0, 0
-    for byte in coded:
+    for byte in encoded:
         value |= (byte & 0x7F) << shift
         shift += 7
         if not byte & 0x80:

@@ -1,4 +1,4 @@
-"""Which files a warehouse is made of: the DuckDB file, its log, the published copy and the copies before that."""
+"""The files of a warehouse: the DuckDB file, its log, the published copy and earlier copies."""
 from __future__ import annotations
 
 import os
@@ -15,53 +15,53 @@ _NAME = re.compile(r"\d{8}T\d{6}\.\d{6}Z")
 
 
 class Generations:
-    """The folder of earlier published copies of one warehouse, each named by the time it was published."""
+    """The folder of earlier published copies of a warehouse, each named by its publication time."""
 
     def __init__(self, database: Path, keep: int = GENERATIONS):
         """
         Args:
-            database: The DuckDB file; the copies of `f1.duckdb` lie in `f1.generations/` beside it.
-            keep: So many of the latest copies stay, and the last one of so many days before them. 0 keeps none.
+            database: The DuckDB file; the copies of `f1.duckdb` are in `f1.generations/` beside it.
+            keep: Number of latest copies to keep, and of earlier days whose last copy is kept. 0 keeps none.
         """
         self.folder = database.with_name(f"{database.stem}.generations")
         self._keep, self._suffix = keep, database.suffix
 
     def newest_first(self) -> list[Path]:
-        """All copies, the latest first."""
+        """All earlier copies, newest first."""
         return sorted((path for path in self.folder.glob(f"*{self._suffix}") if _NAME.fullmatch(path.stem)),
                       reverse=True)
 
     def add(self, published: Path) -> None:
-        """Keep a published copy that is about to be replaced. A hard link where the file system has them."""
+        """Keep a published copy that is about to be replaced: as a hard link, if the file system supports them."""
         if not self._keep:
             return
         self.folder.mkdir(exist_ok=True)
-        at = datetime.fromtimestamp(published.stat().st_mtime, UTC).strftime(_STAMP)
-        copy = self.folder / f"{at}{self._suffix}"
+        stamp = datetime.fromtimestamp(published.stat().st_mtime, UTC).strftime(_STAMP)
+        copy = self.folder / f"{stamp}{self._suffix}"
         try:
             os.link(published, copy)
         except FileExistsError:
             return  # a writer was killed after it kept this copy and before it published the next one
         except OSError:
-            growing = self.folder / f".{copy.name}.{os.getpid()}"
-            shutil.copy2(published, growing)
-            growing.replace(copy)
+            temporary = self.folder / f".{copy.name}.{os.getpid()}"
+            shutil.copy2(published, temporary)
+            temporary.replace(copy)
 
     def prune(self) -> None:
-        """Delete what is older than `keep` copies and `keep` days with copies."""
+        """Delete all but the latest `keep` copies and the last copies of `keep` days before them."""
         for torn in self.folder.glob(f".*{self._suffix}.*"):
             torn.unlink(missing_ok=True)
         copies = self.newest_first()
         last_of_day: dict[str, Path] = {}
         for copy in copies[self._keep:]:
             last_of_day.setdefault(copy.stem[:8], copy)
-        wanted = {*copies[:self._keep], *list(last_of_day.values())[:self._keep]}
-        for copy in set(copies) - wanted:
+        retained = {*copies[:self._keep], *list(last_of_day.values())[:self._keep]}
+        for copy in set(copies) - retained:
             copy.unlink(missing_ok=True)
 
 
 class WarehouseFiles:
-    """The files of one warehouse, by name."""
+    """The paths of the files of a warehouse."""
 
     def __init__(self, path: Path, generations: int = GENERATIONS):
         self.path = path
@@ -74,15 +74,15 @@ class WarehouseFiles:
 
     @property
     def log_path(self) -> Path:
-        """DuckDB's write-ahead log, there only after a kill or while somebody writes."""
+        """DuckDB's write-ahead log, which exists only during a write or after a kill."""
         return self.path.with_name(self.path.name + ".wal")
 
     def copies(self) -> list[Path]:
-        """The published copy and the ones before it, the latest first."""
+        """The published copy, if any, and the earlier ones, newest first."""
         return [*([self.published_path] if self.published_path.exists() else []), *self.generations.newest_first()]
 
     def is_ahead(self) -> bool:
-        """Whether the copy differs from the file. By content: times say nothing after a `cp` or a restored backup."""
+        """Whether the copy differs from the file, by content: file times are wrong after a `cp` or a restore."""
         if not self.path.exists():
             return False
         return (not self.published_path.exists() or _headers(self.path) != _headers(self.published_path)
@@ -90,6 +90,6 @@ class WarehouseFiles:
 
 
 def _headers(path: Path) -> bytes:
-    """The headers of a file, which every checkpoint that changes something writes anew."""
+    """The headers of a file; every checkpoint that changes the file changes them."""
     with open(path, "rb") as handle:
         return handle.read(HEADERS_BYTES)

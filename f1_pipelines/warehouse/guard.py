@@ -1,4 +1,4 @@
-"""When a write is refused, since it would lose rows, and what the user is to do then."""
+"""Refuse writes that would lose rows, and tell the user how to recover."""
 from __future__ import annotations
 
 from datetime import UTC, datetime
@@ -9,14 +9,14 @@ from f1_pipelines.warehouse.files import WarehouseFiles
 
 
 class WarehouseError(RuntimeError):
-    """The warehouse can't be read or written as it is. The message says what to do."""
+    """The warehouse can't be read or written. The message says what to do."""
 
 
 def refuse_to_lose_rows(files: WarehouseFiles) -> None:
-    """Raise where a write would publish less than was published before, or drop commits that lie in the log.
+    """Check that a write would not publish fewer rows than before, or drop commits in the log.
 
     Raises:
-        WarehouseError: What is wrong, and the commands that mend it.
+        WarehouseError: It would. The message has the reason and the commands to recover.
     """
     copies = files.copies()
     if not files.path.exists() or not files.path.stat().st_size:
@@ -28,36 +28,36 @@ def refuse_to_lose_rows(files: WarehouseFiles) -> None:
         verify_log(files.path)
     except DamagedFile as problem:
         raise unusable(files, problem) from problem
-    ours = read_header(files.path)
+    current = read_header(files.path)
     published = read_header(files.published_path) if files.published_path.exists() else None
-    if ours and published and (ours.database != published.database or ours.iteration < published.iteration):
-        what = "is older than" if ours.database == published.database else "is another database than"
+    if current and published and (current.database != published.database or current.iteration < published.iteration):
+        relation = "is older than" if current.database == published.database else "is another database than"
         raise WarehouseError(
-            f"{files.path} {what} its published copy {files.published_path.name}, so a write would replace that by "
-            f"less; go on from the copy with `f1 restore {files.published_path}`, or, if {files.path.name} is the "
-            f"right one, with `f1 restore {files.path}`")
+            f"{files.path} {relation} its published copy {files.published_path.name}, so a write would lose rows; "
+            f"restore the copy with `f1 restore {files.published_path}`, or, if {files.path.name} is the right one, "
+            f"publish it with `f1 restore {files.path}`")
 
 
-def lost(files: WarehouseFiles, what: str) -> WarehouseError:
-    """The refusal where the file holds nothing and a copy of it does."""
+def lost(files: WarehouseFiles, reason: str) -> WarehouseError:
+    """The error for a file without rows that has a copy with rows."""
     newest = files.copies()[0]
     published = datetime.fromtimestamp(newest.stat().st_mtime, UTC)
     return WarehouseError(
-        f"{files.path} {what}, while {newest.name} holds what was published on {published:%Y-%m-%d %H:%M} UTC; nothing "
-        "is written, since that would publish an empty warehouse over this copy. Bring the rows back with `f1 restore`,"
-        " or begin an empty warehouse on purpose with `f1 reset`")
+        f"{files.path} {reason}, while {newest.name} holds what was published on {published:%Y-%m-%d %H:%M} UTC; "
+        "nothing is written, since an empty warehouse would replace this copy. Restore the rows with `f1 restore`, or "
+        "start an empty warehouse with `f1 reset`")
 
 
 def unusable(files: WarehouseFiles, problem: Exception) -> WarehouseError:
-    """The refusal where the file is damaged: in what, and the command that goes on from a copy."""
-    advice = f"{files.path} can't be used: {first_line(problem)}."
+    """The error for a damaged file, with the problem and the command to recover."""
+    message = f"{files.path} can't be used: {first_line(problem)}."
     if files.copies():
-        return WarehouseError(f"{advice} Its copy stays as it is. `f1 restore` sets the file aside and goes on from "
-                              "the newest intact copy; what was written since is to be materialized again")
-    return WarehouseError(f"{advice} Nothing was ever published from it: `f1 reset` sets it aside, then load the "
-                          "weekends again")
+        return WarehouseError(f"{message} Its copy is unchanged. `f1 restore` sets the file aside and restores the "
+                              "newest intact copy; materialize again what was written since")
+    return WarehouseError(f"{message} It has no published copy: set it aside with `f1 reset`, then load the weekends "
+                          "again")
 
 
 def first_line(problem: Exception) -> str:
-    """The first line of a message: DuckDB adds advice of its own."""
+    """The first line of a message, without the hints that DuckDB adds."""
     return str(problem).strip().splitlines()[0]

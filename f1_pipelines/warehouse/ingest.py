@@ -1,4 +1,4 @@
-"""Storing what a source gave for some weekends, all of it or nothing."""
+"""Store the rows that a source returned for some weekends, all or none."""
 from __future__ import annotations
 
 import duckdb
@@ -11,7 +11,7 @@ from f1_pipelines.warehouse.replace import add_versions, replace_slices
 
 
 class MixedSources(ValueError):
-    """Sample rows and real rows would lie in one warehouse."""
+    """Sample rows and real rows would be mixed in one warehouse."""
 
 
 _VERSIONED = {RESULTS.qualified, SPRINT_RESULTS.qualified}
@@ -19,12 +19,12 @@ _LABELLED = [table for table in RACE_TABLES if "source" in table.column_names]
 
 
 def store(connection: duckdb.DuckDBPyConnection, fetched: Fetched, accept_fewer_rows: bool = False) -> dict[str, int]:
-    """Write every table of `fetched` inside the caller's transaction; rows written by table.
+    """Write every table of `fetched` inside the caller's transaction. Return the rows written by table.
 
-    A classification that says what the stored one says adds no version, and counts 0. Results make a weekend `done`.
+    A classification equal to the stored one adds no version and counts 0 rows. Results set a weekend's state to `done`.
 
     Raises:
-        MixedSources: Sample rows and real rows would meet.
+        MixedSources: Sample rows and real rows would be mixed.
         InvalidRows: A frame does not fit its table.
         ShrunkSlice: A slice would lose many rows and `accept_fewer_rows` is not set.
     """
@@ -45,29 +45,29 @@ def store(connection: duckdb.DuckDBPyConnection, fetched: Fetched, accept_fewer_
 
 
 def refuse_mixture(connection: duckdb.DuckDBPyConnection, frame: pd.DataFrame) -> None:
-    """Keep made-up and real weekends in different files: nobody may take the one for the other.
+    """Check that a frame doesn't mix sample weekends with stored real ones, or real with sample ones.
 
     Raises:
-        MixedSources: The frame is of the sample and the file holds real weekends, or the other way round.
+        MixedSources: It does.
     """
-    arriving = set(frame["source"]) - {"embedded"}
-    if not arriving:
+    new = set(frame["source"]) - {"embedded"}
+    if not new:
         return
     stored = {source for table in _LABELLED for (source,) in connection.execute(
         f"SELECT DISTINCT source FROM {table.qualified} WHERE source <> 'embedded'").fetchall()}
-    others = {source for source in stored if (source == "sample") != ("sample" in arriving)}
+    others = {source for source in stored if (source == "sample") != ("sample" in new)}
     if others:
         raise MixedSources(f"this warehouse holds weekends of the source {', '.join(sorted(others))}, rows of "
-                           f"{', '.join(sorted(arriving))} don't go into it: name another file in F1_WAREHOUSE, or "
+                           f"{', '.join(sorted(new))} don't go into it: name another file in F1_WAREHOUSE, or "
                            "delete this one and its published copy to start anew")
 
 
 def stored_weekends(connection: duckdb.DuckDBPyConnection, table: str) -> set[str]:
-    """Weekends that have rows in `table` (qualified name)."""
+    """The weekends with rows in `table` (qualified name)."""
     return set(connection.execute(f"SELECT DISTINCT weekend FROM {table}").df()["weekend"])
 
 
 def weekends_of(fetched: Fetched) -> list[str]:
-    """Weekends for which `fetched` holds rows, sorted."""
+    """The weekends with rows in `fetched`, sorted."""
     frames = [frame["weekend"] for frame in fetched.tables.values()]
     return sorted(pd.concat(frames).unique()) if frames else []

@@ -1,4 +1,4 @@
-"""One writer at a time, with a bounded wait that can say who is in the way."""
+"""A lock for one writer at a time. The wait is bounded, and its error names the process that holds the lock."""
 from __future__ import annotations
 
 import fcntl
@@ -12,20 +12,20 @@ from pathlib import Path
 
 
 class WarehouseBusy(TimeoutError):
-    """Somebody else held the warehouse for longer than we were willing to wait."""
+    """Another process held the warehouse for longer than the allowed wait."""
 
 
 @contextmanager
 def writer_lock(database: Path, purpose: str, wait_s: float) -> Iterator[None]:
-    """Hold `<database>.lock` for the body. The kernel frees it when the process dies, however it dies.
+    """Hold `<database>.lock` during the body. The kernel releases it whenever the process ends.
 
     Args:
         database: The DuckDB file. Its folder must exist.
-        purpose: What we are about to write; shown to whoever waits for us.
+        purpose: What will be written, shown to waiting processes.
         wait_s: How long to wait for another writer [s].
 
     Raises:
-        WarehouseBusy: Another writer kept it; the message names its process and purpose.
+        WarehouseBusy: Another writer held the lock throughout; the message names its process and purpose.
     """
     path = database.with_name(database.name + ".lock")
     deadline = time.monotonic() + wait_s
@@ -38,7 +38,7 @@ def writer_lock(database: Path, purpose: str, wait_s: float) -> Iterator[None]:
                 if time.monotonic() > deadline:
                     raise WarehouseBusy(
                         f"{database} is being written by {_holder(path)}; waited {wait_s:g} s for it. "
-                        "Try again when that is done, or stop that process."
+                        "Try again when it is done, or stop it."
                     ) from None
                 time.sleep(0.05)
         handle.truncate(0)
@@ -53,7 +53,7 @@ def writer_lock(database: Path, purpose: str, wait_s: float) -> Iterator[None]:
 
 @contextmanager
 def no_writer(database: Path) -> Iterator[bool]:
-    """Whether nobody writes now; if so, writers wait until the body is done. Makes no lock file."""
+    """Yield whether no process is writing; if so, writers wait until the body ends. Creates no lock file."""
     try:
         handle = open(database.with_name(database.name + ".lock"))  # noqa: SIM115  closed below
     except FileNotFoundError:

@@ -1,14 +1,13 @@
-"""Numbered migrations: how a warehouse of an earlier schema version becomes one of this version, rows included.
+"""Numbered migrations from earlier schema versions of the warehouse; they keep all rows.
 
-Migration `n` takes a file from version n - 1 to n. It runs inside the transaction of the first write that meets the
-older file, so it happens whole or not at all. Renames and changed values belong here; added optional columns, comments
-and views need no migration.
+Migration `n` takes a file from version n - 1 to n, inside the transaction of the first write to the older file.
+Renamed columns and changed values need a migration; new optional columns, comments and views don't.
 """
 from __future__ import annotations
 
 import duckdb
 
-# Metrics of `strategy.training_curve`: names before and after.
+# Renamed metrics of `strategy.training_curve`: new name by old name.
 _METRICS = {
     "dead_moments": "frac_reward_zero_std", "moments": "states", "spread": "reward_range",
     "rewards/_gain/mean": "rewards/_advantage/mean", "rewards/_gain/std": "rewards/_advantage/std",
@@ -19,31 +18,26 @@ MIGRATIONS: dict[int, tuple[str, ...]] = {
     2: (
         "ALTER TABLE strategy.sft_turns RENAME COLUMN driver TO collected_by",
         "UPDATE strategy.sft_turns SET collected_by = 'student' WHERE collected_by = 'pupil'",
-        # TRL's own metric of that name, over a whole batch, gives way to ours.
+        # Drop TRL's metric of this name, which is over a whole batch; ours takes the name.
         "DELETE FROM strategy.training_curve WHERE metric = 'frac_reward_zero_std'",
-        *(f"UPDATE strategy.training_curve SET metric = '{now}' WHERE metric = '{before}'"
-          for before, now in _METRICS.items()),
+        *(f"UPDATE strategy.training_curve SET metric = '{new}' WHERE metric = '{old}'"
+          for old, new in _METRICS.items()),
     ),
 }
 
 
-def migrate(connection: duckdb.DuckDBPyConnection, stored: int, wanted: int) -> None:
-    """Take the tables from one schema version to a later one, inside the caller's transaction.
+def migrate(connection: duckdb.DuckDBPyConnection, stored: int, target: int) -> None:
+    """Migrate the tables from the stored schema version to the target version, inside the caller's transaction.
 
-    A table that the file does not hold yet is skipped: it is created in its latest form afterwards.
-
-    Args:
-        connection: To the file, in a transaction.
-        stored: Schema version of the file.
-        wanted: Schema version of this code.
+    Missing tables are skipped: they are created in their latest form afterwards.
     """
     tables = {name for (name,) in connection.execute(
         "SELECT schema_name || '.' || table_name FROM duckdb_tables()").fetchall()}
-    for number in range(stored + 1, wanted + 1):
+    for number in range(stored + 1, target + 1):
         for statement in MIGRATIONS[number]:
             if _table_of(statement) in tables:
                 connection.execute(statement)
-    connection.execute("UPDATE main.schema_version SET version = ?", [wanted])
+    connection.execute("UPDATE main.schema_version SET version = ?", [target])
 
 
 def _table_of(statement: str) -> str:

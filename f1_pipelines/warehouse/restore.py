@@ -1,4 +1,4 @@
-"""Going back to a copy of the warehouse, or to an empty one. What was there is set aside, never deleted."""
+"""Restore a copy of the warehouse, or reset it. Replaced files are set aside, never deleted."""
 from __future__ import annotations
 
 import os
@@ -19,11 +19,11 @@ class Restored:
     """What a restore did.
 
     Attributes:
-        source: The copy that the warehouse goes on from.
-        rows: Rows in it.
-        published_at: When the copy was published, UTC.
-        skipped: A sentence for each newer copy that is damaged.
-        set_aside: Where the files that were replaced lie now.
+        source: The restored copy.
+        rows: Number of rows in it.
+        published_at: When the copy was published (UTC).
+        skipped: One sentence per newer copy that is damaged.
+        set_aside: New paths of the replaced files.
     """
 
     source: Path
@@ -34,20 +34,20 @@ class Restored:
 
 
 def restore(warehouse: WarehouseFile, now: datetime, source: Path | None = None) -> Restored:
-    """Put a verified copy in the place of the file, and publish it.
+    """Replace the file by a verified copy, and publish it.
 
     Args:
-        warehouse: Whose file is restored.
-        now: The present instant, for the names of what is set aside.
-        source: A database file; without one the newest intact copy: the published one, or one before it.
+        warehouse: The warehouse to restore.
+        now: The current time, for the names of files set aside.
+        source: A database file; None takes the newest intact published copy.
 
     Raises:
-        WarehouseError: No copy is intact, or the file needs no restoring. Nothing has changed.
-        WarehouseBusy: A writer is at work.
+        WarehouseError: No copy is intact, or the file is intact and `source` is None. Nothing has changed.
+        WarehouseBusy: Another process is writing.
     """
     if not warehouse.path.parent.is_dir():
-        raise WarehouseError(f"{warehouse.path.parent} is no folder, so there is nothing to restore there; set "
-                             "F1_WAREHOUSE to the warehouse that is meant")
+        raise WarehouseError(f"{warehouse.path.parent} is not a folder, so there is nothing to restore; set "
+                             "F1_WAREHOUSE to the path of the warehouse")
     with writer_lock(warehouse.path, "f1 restore", warehouse.wait_s):
         if source is None:
             _refuse_if_intact(warehouse)
@@ -60,22 +60,22 @@ def restore(warehouse: WarehouseFile, now: datetime, source: Path | None = None)
 
 
 def reset(warehouse: WarehouseFile, now: datetime) -> Path:
-    """Set the warehouse aside with all its copies, so that the next write begins an empty one.
+    """Set the warehouse and all its copies aside, so that the next write starts an empty one.
 
     Returns:
-        Folder in which everything lies now.
+        The folder that holds the files now.
 
     Raises:
         WarehouseError: There is nothing to set aside.
-        WarehouseBusy: A writer is at work.
+        WarehouseBusy: Another process is writing.
     """
     files = [warehouse.path, warehouse.log_path, warehouse.published_path, warehouse.generations.folder]
     if not any(path.exists() for path in files):
-        raise WarehouseError(f"there is no warehouse at {warehouse.path}; the next write begins one")
+        raise WarehouseError(f"there is no warehouse at {warehouse.path}; the next write creates one")
     with writer_lock(warehouse.path, "f1 reset", warehouse.wait_s):
         aside = warehouse.path.with_name(f"{warehouse.path.stem}.aside-{_stamp(now)}")
         aside.mkdir()
-        # The file goes first: a kill in between leaves its copies, and then no write begins an empty one.
+        # Move the file first: after a kill in between, its copies still prevent a write to an empty warehouse.
         for path in files:
             if path.exists():
                 path.rename(aside / path.name)
@@ -94,7 +94,7 @@ def _refuse_if_intact(warehouse: WarehouseFile) -> None:
             return
         raise
     listed = ", ".join(str(copy) for copy in warehouse.copies()) or "none"
-    raise WarehouseError(f"{warehouse.path} is intact, so nothing was restored; to go back to an earlier state name "
+    raise WarehouseError(f"{warehouse.path} is intact, so nothing was restored; to restore an earlier state name "
                          f"the copy, `f1 restore FILE`. Copies: {listed}")
 
 
@@ -105,24 +105,24 @@ def _newest_intact(copies: list[Path]) -> Restored:
             return Restored(copy, rows=verify_database(copy), skipped=skipped)
         except (DamagedFile, WrongSchema, OSError) as problem:
             skipped.append(str(problem))
-    raise WarehouseError(f"no copy is intact ({'; '.join(skipped)}); name a backup: `f1 restore FOLDER`, or begin an "
+    raise WarehouseError(f"no copy is intact ({'; '.join(skipped)}); name a backup: `f1 restore FOLDER`, or start an "
                          "empty warehouse with `f1 reset`")
 
 
 def _replace(warehouse: WarehouseFile, restored: Restored, now: datetime) -> None:
-    growing = warehouse.path.with_name(f".{warehouse.path.name}.{os.getpid()}")
+    temporary = warehouse.path.with_name(f".{warehouse.path.name}.{os.getpid()}")
     try:
-        copy_durably(restored.source, growing)
+        copy_durably(restored.source, temporary)
         for path in (warehouse.log_path, warehouse.path):
             if path.exists():
                 restored.set_aside.append(_set_aside(path, now))
-        growing.replace(warehouse.path)
+        temporary.replace(warehouse.path)
     finally:
-        growing.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
 
 
 def _publish(warehouse: WarehouseFile, restored: Restored, now: datetime) -> None:
-    """Publish the restored file. A published copy that is damaged must not become an earlier one."""
+    """Publish the restored file. A damaged published copy is set aside, not kept as an earlier generation."""
     if restored.source == warehouse.published_path:
         return
     if warehouse.published_path.exists():

@@ -1,4 +1,4 @@
-"""A failed step of the demo shows its reason: real runs of Dagster that fail in every way a run can."""
+"""The demo shows the reason of a failed step: real Dagster runs that fail in all ways."""
 import shutil
 from pathlib import Path
 
@@ -56,7 +56,7 @@ defs = dg.Definitions([loaded, evaluated, after, sized, killed], asset_checks=[e
 
 @pytest.fixture
 def toy(tmp_path: Path, monkeypatch, capfd):
-    """Materialize assets of a toy module; returns what was printed, what on stderr, and the message of the error."""
+    """A function that materializes assets of a toy module and returns stdout, stderr and the error message."""
     (tmp_path / "home").mkdir()
     shutil.copy(PROJECT_ROOT / "dagster.yaml", tmp_path / "home")
     (tmp_path / "f1_toy_definitions.py").write_text(TOY.replace("\\\\", "\\"))
@@ -73,10 +73,10 @@ def toy(tmp_path: Path, monkeypatch, capfd):
         error = ""
         try:
             runs.materialize(selection, weekends, sizes)
-        except click.ClickException as failed:
-            error = failed.message
-        shown = capfd.readouterr()
-        return shown.out, shown.err, error
+        except click.ClickException as exception:
+            error = exception.message
+        captured = capfd.readouterr()
+        return captured.out, captured.err, error
 
     return materialize
 
@@ -89,9 +89,9 @@ def logs(folder: Path) -> list[Path]:
 def test_failed_steps_and_blocking_checks_are_shown_with_error_and_rows(toy, tmp_path, monkeypatch, home):
     if home == "none":
         monkeypatch.delenv("DAGSTER_HOME")
-    shown, reason, error = toy("loaded,evaluated,after")
-    assert "evaluated   FAILED: the reason follows" in shown and "[1/3]  " in shown and "[2/3]" not in shown
-    assert "\x1b" not in shown + reason
+    output, reason, error = toy("loaded,evaluated,after")
+    assert "evaluated   FAILED: the reason follows" in output and "[1/3]  " in output and "[2/3]" not in output
+    assert "\x1b" not in output + reason
     assert "FAILED: check each_car_once of loaded\n" in reason
     assert "    rows_found: 12\n    weekend=2024-monaco, car=0\n" in reason and "    ... and 2 more\n" in reason
     assert ("FAILED: step evaluated\n    InvalidRows: ndcg10: wanted 0 to 1; got 1.0000000000000002\n"
@@ -103,12 +103,12 @@ def test_failed_steps_and_blocking_checks_are_shown_with_error_and_rows(toy, tmp
     [log] = logs(tmp_path)
     assert f"The whole log: {log}" in reason and str(log) in error
     assert "Stack Trace" in log.read_text()
-    assert not list(tmp_path.glob("f1-demo-home-*")), "a home that is only for the run goes with it"
+    assert not list(tmp_path.glob("f1-demo-home-*")), "a temporary home is deleted after the run"
 
 
-def test_what_succeeds_shows_one_line_and_nothing_more(toy, tmp_path):
-    shown, reason, error = toy("sized")
-    [line] = shown.splitlines()
+def test_a_success_shows_one_line_only(toy, tmp_path):
+    output, reason, error = toy("sized")
+    [line] = output.splitlines()
     assert line.startswith("[1/1]") and line.split()[2] == "sized"
     assert (reason, error) == ("", "")
     assert not logs(tmp_path)
@@ -119,35 +119,35 @@ def test_what_succeeds_shows_one_line_and_nothing_more(toy, tmp_path):
     ("sized", "f1_toy_definitions", {"sized": {"races": "many"}}, 'Value "many" of type'),
     ("nothing_like_it", "f1_toy_definitions", {}, "['nothing_like_it'] were selected"),
 ])
-def test_what_ends_before_the_run_begins_is_shown(toy, selection, module, sizes, expected):
+def test_an_error_before_the_run_begins_is_shown(toy, selection, module, sizes, expected):
     _, reason, error = toy(selection, module, **sizes)
     assert "FAILED: dagster, before the run began\n" in reason
     assert expected in reason and "File " not in reason
     assert "before the run began" in error
 
 
-def test_a_process_that_was_killed_is_shown_with_the_step_it_was_in(toy):
+def test_a_killed_process_is_shown_with_its_step(toy):
     _, reason, _ = toy("killed")
-    assert "FAILED: step killed\n    its process was ended by signal 9 (Killed), often for want of memory" in reason
+    assert "FAILED: step killed\n    its process was ended by signal 9 (Killed), often for lack of memory" in reason
 
 
-def test_an_output_in_which_nothing_is_recognised_is_shown_from_its_end(tmp_path):
+def test_the_last_lines_of_an_output_without_a_known_error_are_shown(tmp_path):
     [reason] = reasons([f"line {n}\n" for n in range(100)], 3, tmp_path)
     assert reason.error.splitlines() == [f"line {n}" for n in range(80, 100)]
-    [silent] = reasons([], 3, tmp_path)
-    assert "without an error message" in silent.error
+    [reason] = reasons([], 3, tmp_path)
+    assert "without an error message" in reason.error
 
 
-def test_an_event_log_that_cant_be_read_leaves_the_output(tmp_path):
+def test_the_output_is_used_if_the_event_log_cant_be_read(tmp_path):
     (tmp_path / "dagster.yaml").write_text("storage: [no mapping]")
     [reason] = reasons(["2026-11-30 06:00:00 +0000 - dagster - DEBUG - __ASSET_JOB - "
-                        "6d83222d-9777-42e6-a313-c5e89e5f8453 - 1 - RUN_START - Started.\n", "ValueError: told\n"], 1,
-                       tmp_path)
+                        "6d83222d-9777-42e6-a313-c5e89e5f8453 - 1 - RUN_START - Started.\n", "ValueError: broken\n"],
+                       1, tmp_path)
     assert reason.what == "the run"
-    assert "ValueError: told" in reason.error and "can't be read" in reason.error
+    assert "ValueError: broken" in reason.error and "can't be read" in reason.error
 
 
-def test_real_data_that_break_are_named(tmp_path, f1db_folder, monkeypatch, toy):
+def test_broken_real_data_are_named(tmp_path, f1db_folder, monkeypatch, toy):
     broken = tmp_path / "f1db"
     shutil.copytree(f1db_folder, broken, ignore=shutil.ignore_patterns("f1db-races-race-results.csv"))
     for name, value in (("F1_SOURCE", "f1db"), ("F1_F1DB_PATH", broken), ("F1_WAREHOUSE", tmp_path / "f1.duckdb")):

@@ -1,4 +1,4 @@
-"""A frame either fits its table or is refused with a sentence that says what came and what was wanted."""
+"""A frame conforms to its table, or is refused with the values received and the values wanted."""
 import pandas as pd
 import pytest
 
@@ -21,19 +21,20 @@ def frame(**changes):
     return pd.DataFrame(rows | changes)
 
 
-def test_columns_come_out_in_declared_order_and_type_whatever_order_they_came_in():
-    fitted = LAPS.conform(frame()[["at", "lap_time_s", "lap", "is_accurate", "driver", "compound"]])
-    assert list(fitted.columns) == LAPS.column_names
-    assert [str(t) for t in fitted.dtypes] == ["string", "Int32", "Float64", "string", "boolean", "datetime64[us, UTC]"]
+def test_columns_are_returned_in_declared_order_and_type():
+    conformed = LAPS.conform(frame()[["at", "lap_time_s", "lap", "is_accurate", "driver", "compound"]])
+    assert list(conformed.columns) == LAPS.column_names
+    assert [str(dtype) for dtype in conformed.dtypes] == [
+        "string", "Int32", "Float64", "string", "boolean", "datetime64[us, UTC]"]
 
 
 @pytest.mark.parametrize("missing", [float("nan"), None, pd.NaT, pd.NA])
 def test_every_kind_of_missing_becomes_missing(missing):
-    fitted = LAPS.conform(frame(lap_time_s=pd.Series([90.5, missing], dtype=object)))
-    assert fitted["lap_time_s"].isna().tolist() == [False, True]
+    conformed = LAPS.conform(frame(lap_time_s=pd.Series([90.5, missing], dtype=object)))
+    assert conformed["lap_time_s"].isna().tolist() == [False, True]
 
 
-@pytest.mark.parametrize(("changes", "told"), [
+@pytest.mark.parametrize(("changes", "message"), [
     ({"lap": [1, 0]}, "wanted 1 to inf"),
     ({"lap": ["one", "two"]}, "wanted INTEGER"),
     ({"lap": [1.5, 1]}, "wanted INTEGER"),
@@ -41,19 +42,19 @@ def test_every_kind_of_missing_becomes_missing(missing):
     ({"lap_time_s": ["fast", "slow"]}, "wanted DOUBLE"),
     ({"lap_time_s": [90.5, float("inf")]}, "an infinite number"),
     ({"compound": ["SOFT", "HYPERSOFT"]}, "one of SOFT, HARD"),
-    ({"compound": ["SOFT", 3]}, "which is no text"),
+    ({"compound": ["SOFT", 3]}, "which is not text"),
     ({"driver": ["ham", None]}, "a value in every row"),
     ({"driver": ["ham", "ham"]}, "share a key"),
     ({"at": pd.to_datetime(["2026-03-08 04:00"] * 2)}, "without a time zone"),
     ({"is_accurate": ["yes", "no"]}, "wanted BOOLEAN"),
 ])
-def test_rows_that_do_not_fit_are_refused_with_the_reason(changes, told):
-    with pytest.raises(InvalidRows, match=told) as refused:
+def test_rows_that_do_not_fit_are_refused_with_the_reason(changes, message):
+    with pytest.raises(InvalidRows, match=message) as refused:
         LAPS.conform(frame(**changes))
     assert "race.toy" in str(refused.value)
 
 
-def test_a_column_without_any_instant_is_missing_instants():
+def test_a_time_column_may_be_all_missing():
     assert LAPS.conform(frame(at=None))["at"].isna().all()
 
 

@@ -1,4 +1,4 @@
-"""Real MLflow stores, each a copy of one that was migrated once."""
+"""Real MLflow stores, each a copy of one migrated store."""
 import shutil
 from pathlib import Path
 

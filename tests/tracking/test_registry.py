@@ -1,4 +1,4 @@
-"""The registered model: a version for each checkpoint, plain files, aliases that follow."""
+"""The registered model: one version per checkpoint, plain files, and aliases that follow the warehouse."""
 from pathlib import Path
 
 import mlflow
@@ -19,26 +19,26 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def opened(store):
-    with store.open() as opened:
-        yield opened
+    with store.open() as open_store:
+        yield open_store
 
 
-def of(opened, alias: str) -> str | None:
+def checkpoint_of(opened, alias: str) -> str | None:
     try:
         return opened.client.get_model_version_by_alias(MODEL, alias).tags["checkpoint"]
     except MlflowException:
         return None
 
 
-def test_aliases_follow_and_leave_nothing_behind(opened, folder):
+def test_aliases_are_set_moved_and_removed(opened, folder):
     follow(opened, {CHAMPION: None, CANDIDATE: None}, folder)
     follow(opened, {CHAMPION: "first", CANDIDATE: "second"}, folder)
-    assert (of(opened, CHAMPION), of(opened, CANDIDATE)) == ("first", "second")
+    assert (checkpoint_of(opened, CHAMPION), checkpoint_of(opened, CANDIDATE)) == ("first", "second")
     follow(opened, {CHAMPION: "second", CANDIDATE: None}, folder)
-    assert (of(opened, CHAMPION), of(opened, CANDIDATE)) == ("second", None)
+    assert (checkpoint_of(opened, CHAMPION), checkpoint_of(opened, CANDIDATE)) == ("second", None)
 
 
-def test_a_checkpoint_is_one_version_with_the_run_that_made_it(opened, folder):
+def test_a_checkpoint_has_one_version_with_its_training_run(opened, folder):
     run = opened.client.create_run(opened.experiment).info.run_id
     version = register(opened, "first", folder / "first", run)
     assert version.run_id == run
@@ -47,17 +47,17 @@ def test_a_checkpoint_is_one_version_with_the_run_that_made_it(opened, folder):
     assert len(opened.client.search_model_versions(f"name = '{MODEL}'")) == 1
 
 
-def test_a_version_is_the_files_of_the_checkpoint(opened, folder, store, tmp_path):
+def test_a_version_has_the_files_of_the_checkpoint(opened, folder, store, tmp_path):
     follow(opened, {CHAMPION: "first"}, folder)
     version = opened.client.get_model_version_by_alias(MODEL, CHAMPION)
-    got = Path(mlflow.artifacts.download_artifacts(
-        run_id=version.run_id, artifact_path="checkpoint", dst_path=str(tmp_path / "got"), tracking_uri=store.uri))
-    assert sorted(path.name for path in got.iterdir()) == ["meta.json", "model.safetensors"]
-    assert (got / "model.safetensors").read_text() == "weights of first"
+    download = Path(mlflow.artifacts.download_artifacts(
+        run_id=version.run_id, artifact_path="checkpoint", dst_path=str(tmp_path / "download"), tracking_uri=store.uri))
+    assert sorted(path.name for path in download.iterdir()) == ["meta.json", "model.safetensors"]
+    assert (download / "model.safetensors").read_text() == "weights of first"
     assert opened.client.get_run(version.run_id).info.status == "FINISHED"
 
 
-def test_a_checkpoint_that_is_gone_is_an_error(opened, folder):
-    with pytest.raises(FileNotFoundError, match="nobody can't be registered"):
-        follow(opened, {CHAMPION: "nobody"}, folder)
-    assert of(opened, CHAMPION) is None
+def test_a_missing_checkpoint_is_an_error(opened, folder):
+    with pytest.raises(FileNotFoundError, match="checkpoint missing can't be registered"):
+        follow(opened, {CHAMPION: "missing"}, folder)
+    assert checkpoint_of(opened, CHAMPION) is None

@@ -1,4 +1,4 @@
-"""Drills: the file is deleted, cut off, overwritten or replaced; its copies outlive that and bring it back."""
+"""Recovery from copies and backups after the file was deleted, cut off, overwritten or replaced."""
 import os
 import shutil
 import signal
@@ -8,43 +8,26 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import duckdb
-import pandas as pd
 import pytest
 
-from f1_pipelines.tables.catalog import BY_NAME
 from f1_pipelines.warehouse.backup import create_backup, restore_backup
 from f1_pipelines.warehouse.database import WarehouseError, WarehouseFile
 from f1_pipelines.warehouse.duckdb_file import HEADERS_BYTES, DamagedFile, verify_file
-from f1_pipelines.warehouse.replace import replace_slices
+from f1_pipelines.warehouse.ingest import stored_weekends
 from f1_pipelines.warehouse.restore import reset, restore
 from f1_pipelines.warehouse.verify import verify_database
+from tests.warehouse.pit_stops import STOPS, put_weekend, weekends
 
-STOPS = BY_NAME["race.pit_stops"]
 NOW = datetime(2026, 11, 30, 12, tzinfo=UTC)
 BLOCK = 256 * 1024
 
 
-def put(warehouse: WarehouseFile, weekend: str, cars: int = 20) -> None:
-    rows = pd.DataFrame({
-        "weekend": weekend, "driver": [f"driver-{car}" for car in range(cars)], "constructor": None, "stop": 1,
-        "lap": 20, "pit_lane_time_s": 22.0, "source": "f1db", "source_version": "test",
-        "fetched_at": pd.Timestamp("2026-07-19T15:00Z")})
-    with warehouse.write("test") as connection:
-        replace_slices(connection, STOPS, rows)
-
-
-def weekends(warehouse: WarehouseFile) -> list[str]:
-    with warehouse.read() as connection:
-        return [weekend for (weekend,) in connection.execute(
-            "SELECT DISTINCT weekend FROM race.pit_stops ORDER BY weekend").fetchall()]
-
-
 @pytest.fixture
 def warehouse(tmp_path: Path) -> WarehouseFile:
-    """Three weekends, each published by a write of its own."""
+    """Three weekends, each published by a separate write."""
     warehouse = WarehouseFile(tmp_path / "my data" / "f1.duckdb", wait_s=5)
     for weekend in ("2026-monaco", "2026-spain", "2026-austria"):
-        put(warehouse, weekend)
+        put_weekend(warehouse, weekend, 20)
     return warehouse
 
 
@@ -61,7 +44,7 @@ def cut_off(path: Path) -> None:
 
 
 def zero_a_block(path: Path) -> None:
-    """64 KiB of zeros in the middle of each block that is in use, one after the other until one is found damaged."""
+    """Overwrite 64 KiB in the middle of each block with zeros, until `verify_file` finds damage in a used block."""
     blocks = (path.stat().st_size - HEADERS_BYTES) // BLOCK
     for block in range(blocks):
         with path.open("r+b") as file:
@@ -81,7 +64,7 @@ def replace_by_an_empty_database(path: Path) -> None:
 
 def replace_by_another_warehouse(path: Path) -> None:
     other = WarehouseFile(path.with_name("other") / "f1.duckdb")
-    put(other, "2018-monaco")
+    put_weekend(other, "2018-monaco")
     shutil.copy(other.path, path)
 
 
@@ -116,12 +99,12 @@ DAMAGES = [(delete, "is gone, while f1.published.duckdb holds"), (empty, "is emp
 
 
 @pytest.mark.parametrize(("damage", "message"), DAMAGES, ids=[damage.__name__ for damage, _ in DAMAGES])
-def test_no_write_replaces_the_copy_by_less_and_a_restore_brings_all_back(warehouse, damage, message):
+def test_a_write_to_a_damaged_file_is_refused_and_a_restore_recovers_all_rows(warehouse, damage, message):
     damage(warehouse.path)
     copy = warehouse.published_path.read_bytes()
-    for _ in range(2):  # whoever tries again gets no further
+    for _ in range(2):  # a second attempt is refused too
         with pytest.raises(WarehouseError, match=message) as refused:
-            put(warehouse, "2026-britain")
+            put_weekend(warehouse, "2026-britain")
         assert "f1 restore" in str(refused.value)
         assert warehouse.published_path.read_bytes() == copy
     assert weekends(warehouse) == ["2026-austria", "2026-monaco", "2026-spain"]
@@ -129,13 +112,13 @@ def test_no_write_replaces_the_copy_by_less_and_a_restore_brings_all_back(wareho
     restored = restore(warehouse, NOW)
     assert restored.source == warehouse.published_path
     assert all(path.exists() for path in restored.set_aside)
-    put(warehouse, "2026-britain")
+    put_weekend(warehouse, "2026-britain")
     assert weekends(warehouse) == ["2026-austria", "2026-britain", "2026-monaco", "2026-spain"]
     verify_database(warehouse.path)
     verify_database(warehouse.published_path)
 
 
-def test_a_damaged_copy_is_passed_over_for_the_one_before(warehouse):
+def test_a_restore_skips_a_damaged_copy(warehouse):
     delete(warehouse.path)
     zero_a_block(warehouse.published_path)
     restored = restore(warehouse, NOW)
@@ -146,7 +129,7 @@ def test_a_damaged_copy_is_passed_over_for_the_one_before(warehouse):
     assert any(path.name.startswith("f1.published.duckdb.aside") for path in restored.set_aside)
 
 
-def test_nothing_intact_is_one_sentence_and_changes_nothing(warehouse):
+def test_a_restore_without_an_intact_copy_is_refused_and_changes_nothing(warehouse):
     for path in [warehouse.path, *warehouse.copies()]:
         cut_off(path)
     before = {path: path.read_bytes() for path in [warehouse.path, *warehouse.copies()]}
@@ -162,11 +145,11 @@ def test_an_intact_file_is_not_restored_unless_a_copy_is_named(warehouse):
     restored = restore(warehouse, NOW, earlier)
     assert weekends(warehouse) == ["2026-monaco"]
     assert [path.name for path in restored.set_aside] == ["f1.duckdb.aside-20261130T120000Z"]
-    put(warehouse, "2026-britain")
+    put_weekend(warehouse, "2026-britain")
     assert weekends(warehouse) == ["2026-britain", "2026-monaco"]
 
 
-def test_a_file_put_there_by_hand_is_taken_when_it_is_named(warehouse):
+def test_a_replaced_file_is_published_if_it_is_named(warehouse):
     replace_by_another_warehouse(warehouse.path)
     restore(warehouse, NOW, warehouse.path)
     assert weekends(warehouse) == ["2018-monaco"]
@@ -175,63 +158,62 @@ def test_a_file_put_there_by_hand_is_taken_when_it_is_named(warehouse):
 
 def weekends_of(path: Path) -> list[str]:
     with duckdb.connect(path, read_only=True) as connection:
-        return [weekend for (weekend,) in connection.execute(
-            "SELECT DISTINCT weekend FROM race.pit_stops ORDER BY weekend").fetchall()]
+        return sorted(stored_weekends(connection, STOPS.qualified))
 
 
-def test_to_begin_anew_sets_everything_aside(warehouse):
+def test_a_reset_sets_all_files_aside(warehouse):
     aside = reset(warehouse, NOW)
     assert sorted(path.name for path in aside.iterdir()) == ["f1.duckdb", "f1.generations", "f1.published.duckdb"]
-    put(warehouse, "2026-britain")
+    put_weekend(warehouse, "2026-britain")
     assert weekends(warehouse) == ["2026-britain"]
     with pytest.raises(WarehouseError, match="there is no warehouse at"):
         reset(WarehouseFile(warehouse.path.with_name("none.duckdb")), NOW)
 
 
-def test_the_latest_copies_stay_and_the_last_one_of_each_day_before(tmp_path):
+def test_the_latest_copies_and_the_last_ones_of_earlier_days_are_kept(tmp_path):
     warehouse = WarehouseFile(tmp_path / "f1.duckdb", generations=2)
     for day in range(6):
         for hour in (9, 12, 18):
-            put(warehouse, f"2026-day-{day}-{hour}")
+            put_weekend(warehouse, f"2026-day-{day}-{hour}")
             at = (NOW - timedelta(days=5 - day) + timedelta(hours=hour - 12)).timestamp()
             os.utime(warehouse.published_path, (at, at))
     names = [path.stem[:11] for path in warehouse.generations.newest_first()]
     assert names == ["20261130T12", "20261130T09", "20261129T18", "20261128T18"]
     assert [len(weekends_of(path)) for path in warehouse.generations.newest_first()] == [17, 16, 15, 12]
     none = WarehouseFile(tmp_path / "none" / "f1.duckdb", generations=0)
-    put(none, "2026-monaco")
-    put(none, "2026-spain")
+    put_weekend(none, "2026-monaco")
+    put_weekend(none, "2026-spain")
     assert none.generations.newest_first() == []
 
 
-KILLED_IN_A_RESTORE = """
+KILL_DURING_RESTORE = """
 import os, signal, sys
 from datetime import UTC, datetime
 from pathlib import Path
 from f1_pipelines.warehouse import restore as module
 from f1_pipelines.warehouse.database import WarehouseFile
-real = module._set_aside
-def last_act(path, now):
-    aside = real(path, now)
+set_aside = module._set_aside
+def set_aside_and_die(path, now):
+    set_aside(path, now)
     os.kill(os.getpid(), signal.SIGKILL)
-module._set_aside = last_act
+module._set_aside = set_aside_and_die
 module.restore(WarehouseFile(sys.argv[1]), datetime(2026, 11, 30, tzinfo=UTC))
 """
 
 
-def test_a_restore_that_is_killed_can_be_done_again(warehouse):
+def test_a_killed_restore_can_be_repeated(warehouse):
     cut_off(warehouse.path)
-    done = subprocess.run([sys.executable, "-c", KILLED_IN_A_RESTORE, warehouse.path], check=False)
-    assert done.returncode == -signal.SIGKILL
+    process = subprocess.run([sys.executable, "-c", KILL_DURING_RESTORE, warehouse.path], check=False)
+    assert process.returncode == -signal.SIGKILL
     with pytest.raises(WarehouseError, match="is gone, while"):
-        put(warehouse, "2026-britain")
+        put_weekend(warehouse, "2026-britain")
     restore(warehouse, NOW)
     assert weekends(warehouse) == ["2026-austria", "2026-monaco", "2026-spain"]
 
 
 @pytest.fixture
 def beside(warehouse) -> tuple[Path, Path]:
-    """Calendar and checkpoints beside the warehouse, a training under way among them."""
+    """Calendar and checkpoints beside the warehouse, including a running training."""
     calendar, checkpoints = warehouse.path.with_name("f1.calendar.csv"), warehouse.path.with_name("checkpoints")
     calendar.write_text("weekend\n2026-malaysia\n")
     for name in ("abc/model.safetensors", "abc/meta.json", "engineers/def/meta.json", "engineers/work/tiny/state.pt",
@@ -241,7 +223,7 @@ def beside(warehouse) -> tuple[Path, Path]:
     return calendar, checkpoints
 
 
-def test_a_backup_outlives_the_disk(warehouse, beside, tmp_path):
+def test_a_backup_restores_a_deleted_folder(warehouse, beside, tmp_path):
     calendar, checkpoints = beside
     target = tmp_path / "safe" / "backup"
     size = create_backup(warehouse, target, calendar, checkpoints, NOW)
@@ -257,10 +239,10 @@ def test_a_backup_outlives_the_disk(warehouse, beside, tmp_path):
     assert (checkpoints / "engineers" / "def" / "meta.json").read_text() == "engineers/def/meta.json"
 
 
-def test_a_backup_keeps_what_was_made_since_and_sets_aside_what_differs(warehouse, beside, tmp_path):
+def test_restoring_a_backup_keeps_newer_checkpoints_and_sets_different_files_aside(warehouse, beside, tmp_path):
     calendar, checkpoints = beside
     create_backup(warehouse, tmp_path / "backup", calendar, checkpoints, NOW)
-    put(warehouse, "2026-britain")
+    put_weekend(warehouse, "2026-britain")
     (checkpoints / "newer").mkdir()
     (checkpoints / "abc" / "model.safetensors").write_text("damaged")
     restored = restore_backup(warehouse, tmp_path / "backup", calendar, checkpoints, NOW)
@@ -289,7 +271,7 @@ def test_a_damaged_warehouse_is_not_backed_up(warehouse, beside, tmp_path):
         create_backup(WarehouseFile(tmp_path / "none.duckdb"), tmp_path / "backup", *beside, NOW)
 
 
-def test_what_a_killed_writer_committed_is_in_the_backup(warehouse, beside, tmp_path):
+def test_a_backup_contains_the_commits_of_a_killed_writer(warehouse, beside, tmp_path):
     subprocess.run([sys.executable, "-c", DIE_WITH_A_LOG, warehouse.path], check=False)
     create_backup(warehouse, tmp_path / "backup", *beside, NOW)
     with duckdb.connect(tmp_path / "backup" / "f1.duckdb", read_only=True) as connection:

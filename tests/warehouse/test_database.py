@@ -1,9 +1,5 @@
-"""Old rows or new rows, never neither: transactions, locks, publishing, killing."""
+"""Slices and schema: what a write replaces, which files it extends and which it refuses."""
 import os
-import signal
-import subprocess
-import sys
-import textwrap
 import time
 from pathlib import Path
 
@@ -11,21 +7,13 @@ import duckdb
 import pandas as pd
 import pytest
 
-from f1_pipelines.tables.catalog import BY_NAME, SCHEMA_VERSION, TABLES
+from f1_pipelines.tables.catalog import SCHEMA_VERSION, TABLES
 from f1_pipelines.tables.schema import InvalidRows
 from f1_pipelines.tables.views import View
 from f1_pipelines.warehouse import migrate
-from f1_pipelines.warehouse.database import WarehouseBusy, WarehouseError, WarehouseFile, WrongSchema
+from f1_pipelines.warehouse.database import WarehouseError, WarehouseFile, WrongSchema
 from f1_pipelines.warehouse.replace import ShrunkSlice, replace_slices
-
-STOPS = BY_NAME["race.pit_stops"]
-
-
-def stops(weekend: str, n: int = 3, seconds: float = 22.0) -> pd.DataFrame:
-    return pd.DataFrame({
-        "weekend": weekend, "driver": [f"driver-{i}" for i in range(n)], "constructor": None, "stop": 1, "lap": 20,
-        "pit_lane_time_s": seconds, "source": "f1db", "source_version": "test",
-        "fetched_at": pd.Timestamp("2026-07-19T15:00Z")})
+from tests.warehouse.pit_stops import STOPS, put, rows, stops
 
 
 @pytest.fixture
@@ -33,30 +21,19 @@ def warehouse(tmp_path: Path) -> WarehouseFile:
     return WarehouseFile(tmp_path / "nested" / "f1.duckdb", wait_s=0.5)
 
 
-def put(warehouse: WarehouseFile, frame: pd.DataFrame, **options) -> int:
-    with warehouse.write("test") as connection:
-        return replace_slices(connection, STOPS, frame, **options)
-
-
-def rows(warehouse: WarehouseFile) -> list[tuple]:
-    with warehouse.read() as connection:
-        return connection.execute(
-            "SELECT weekend, count(*), min(pit_lane_time_s) FROM race.pit_stops GROUP BY ALL ORDER BY 1").fetchall()
-
-
-def test_a_slice_replaces_itself_and_leaves_others_alone(warehouse):
+def test_a_slice_replaces_the_stored_one_and_no_other(warehouse):
     put(warehouse, pd.concat([stops("2026-monaco"), stops("2026-spain")]))
     put(warehouse, stops("2026-monaco", seconds=30.0))
     put(warehouse, stops("2026-monaco", seconds=30.0))
     assert rows(warehouse) == [("2026-monaco", 3, 30.0), ("2026-spain", 3, 22.0)]
 
 
-def test_columns_go_by_name_not_by_position(warehouse):
+def test_columns_are_matched_by_name_not_position(warehouse):
     put(warehouse, stops("2026-monaco")[list(reversed(STOPS.column_names))])
     assert rows(warehouse) == [("2026-monaco", 3, 22.0)]
 
 
-def test_an_error_in_the_middle_leaves_the_old_rows(warehouse):
+def test_an_error_in_the_body_keeps_the_old_rows(warehouse):
     put(warehouse, stops("2026-monaco"))
     with pytest.raises(InvalidRows), warehouse.write("test") as connection:
         replace_slices(connection, STOPS, stops("2026-monaco", seconds=99.0))
@@ -64,7 +41,7 @@ def test_an_error_in_the_middle_leaves_the_old_rows(warehouse):
     assert rows(warehouse) == [("2026-monaco", 3, 22.0)]
 
 
-def test_a_source_that_shrinks_is_refused_unless_told_otherwise(warehouse):
+def test_a_shrunk_slice_is_refused_unless_accepted(warehouse):
     put(warehouse, stops("2026-monaco", n=20))
     with pytest.raises(ShrunkSlice, match="gives 5 rows, 20 are stored"):
         put(warehouse, stops("2026-monaco", n=5))
@@ -98,141 +75,15 @@ def test_missing_values_are_null_and_instants_are_utc(warehouse, monkeypatch):
         put(warehouse, stops("2026-monaco", n=2, seconds=[20.0, float("nan")]).assign(
             fetched_at=pd.Timestamp("2025-11-23T04:00Z")))
         with warehouse.read() as connection:
-            told = connection.execute("SELECT avg(pit_lane_time_s), count(*) FILTER (isnan(pit_lane_time_s)), "
-                                      "max(fetched_at)::DATE::VARCHAR FROM race.pit_stops").fetchone()
+            values = connection.execute("SELECT avg(pit_lane_time_s), count(*) FILTER (isnan(pit_lane_time_s)), "
+                                        "max(fetched_at)::DATE::VARCHAR FROM race.pit_stops").fetchone()
     finally:
         monkeypatch.undo()
         time.tzset()
-    assert told == (20.0, 0, "2025-11-23")
+    assert values == (20.0, 0, "2025-11-23")
 
 
-def test_readers_go_on_while_a_writer_writes(warehouse):
-    put(warehouse, stops("2026-monaco"))
-    with warehouse.write("test") as connection:
-        replace_slices(connection, STOPS, stops("2026-monaco", seconds=40.0))
-        assert rows(warehouse) == [("2026-monaco", 3, 22.0)]
-    assert rows(warehouse) == [("2026-monaco", 3, 40.0)]
-
-
-def run_python(code: str, *arguments: object) -> subprocess.Popen:
-    return subprocess.Popen([sys.executable, "-c", textwrap.dedent(code), *map(str, arguments)],
-                            stdout=subprocess.PIPE, text=True)
-
-
-HOLD = """
-    import sys, time
-    from f1_pipelines.warehouse.database import WarehouseFile
-    with WarehouseFile(sys.argv[1]).write("race_results 2024-monaco"):
-        print("held", flush=True)
-        time.sleep(60)
-"""
-
-
-def test_a_second_writer_waits_a_bounded_time_and_names_the_first(warehouse):
-    holder = run_python(HOLD, warehouse.path)
-    try:
-        assert holder.stdout.readline() == "held\n"
-        with pytest.raises(WarehouseBusy, match=rf"process {holder.pid} \(race_results 2024-monaco, since "):
-            put(warehouse, stops("2026-monaco"))
-    finally:
-        holder.kill()
-        holder.wait()
-        holder.stdout.close()
-    assert put(warehouse, stops("2026-monaco")) == 3
-
-
-def test_an_open_shell_on_the_file_itself_is_named(warehouse):
-    put(warehouse, stops("2026-monaco"))
-    shell = run_python("""
-        import duckdb, sys, time
-        connection = duckdb.connect(sys.argv[1])
-        print("open", flush=True)
-        time.sleep(60)
-    """, warehouse.path)
-    try:
-        assert shell.stdout.readline() == "open\n"
-        with pytest.raises(WarehouseBusy, match=f"PID {shell.pid}.*never locked"):
-            put(warehouse, stops("2026-monaco"))
-        assert len(rows(warehouse)) == 1
-    finally:
-        shell.kill()
-        shell.wait()
-        shell.stdout.close()
-
-
-# Where a writer can die: each name is a function it is stopped in, before or after calling it.
-KILL = """
-    import os, signal, sys
-    import pandas as pd
-    from f1_pipelines.warehouse import database, replace
-    from f1_pipelines.tables.catalog import BY_NAME
-
-    path, where = sys.argv[1:]
-    frame = pd.read_pickle(path + ".frame")
-    die = lambda *a, **k: os.kill(os.getpid(), signal.SIGKILL)
-    if where == "during publish":
-        database.shutil.copyfile = die
-    if where == "before rename":
-        database.os.replace = die
-    with database.WarehouseFile(path).write("doomed") as connection:
-        if where == "after delete":
-            connection.execute("DELETE FROM race.pit_stops WHERE weekend = '2026-monaco'")
-            die()
-        replace.replace_slices(connection, BY_NAME["race.pit_stops"], frame)
-        if where == "before commit":
-            die()
-"""
-
-
-@pytest.mark.parametrize(("where", "seconds"), [
-    ("after delete", 22.0), ("before commit", 22.0), ("during publish", 40.0), ("before rename", 40.0)])
-def test_killed_anywhere_the_old_rows_or_the_new_rows_are_there(warehouse, where, seconds):
-    put(warehouse, pd.concat([stops("2026-monaco"), stops("2026-spain")]))
-    stops("2026-monaco", seconds=40.0).to_pickle(f"{warehouse.path}.frame")
-    doomed = run_python(KILL, warehouse.path, where)
-    assert doomed.wait(60) == -signal.SIGKILL
-    doomed.stdout.close()
-    # Readers still see the last published state, whole; a writer sees what was committed, and publishes it.
-    assert rows(warehouse) == [("2026-monaco", 3, 22.0), ("2026-spain", 3, 22.0)]
-    assert warehouse.unpublished() == (seconds == 40.0)
-    with warehouse.write("test") as connection:
-        # What was committed is published first, not only when this body is done.
-        assert rows(warehouse) == [("2026-monaco", 3, seconds), ("2026-spain", 3, 22.0)]
-        replace_slices(connection, STOPS, stops("2026-austria"))
-    assert rows(warehouse) == [("2026-austria", 3, 22.0), ("2026-monaco", 3, seconds), ("2026-spain", 3, 22.0)]
-    assert not list(warehouse.path.parent.glob(".f1.published.duckdb.*"))
-
-
-def test_writers_killed_at_random_never_tear_a_slice(warehouse):
-    put(warehouse, stops("2026-monaco", n=2000, seconds=0.0))
-    writer = """
-        import itertools, sys
-        import pandas as pd
-        from f1_pipelines.tables.catalog import BY_NAME
-        from f1_pipelines.warehouse.database import WarehouseFile
-        from f1_pipelines.warehouse.replace import replace_slices
-        frame = pd.read_pickle(sys.argv[1] + ".frame")
-        print("ready", flush=True)
-        for n in itertools.count(1):
-            with WarehouseFile(sys.argv[1]).write("loop") as connection:
-                replace_slices(connection, BY_NAME["race.pit_stops"], frame.assign(pit_lane_time_s=float(n)))
-    """
-    stops("2026-monaco", n=2000).to_pickle(f"{warehouse.path}.frame")
-    for delay in (0.05, 0.13, 0.21):
-        process = run_python(writer, warehouse.path)
-        assert process.stdout.readline() == "ready\n"
-        time.sleep(delay)
-        os.kill(process.pid, signal.SIGKILL)
-        process.wait()
-        process.stdout.close()
-        put(warehouse, stops("2026-spain"))
-        with warehouse.read() as connection:
-            told = connection.execute("SELECT count(*), count(DISTINCT pit_lane_time_s) FROM race.pit_stops "
-                                      "WHERE weekend = '2026-monaco'").fetchone()
-        assert told == (2000, 1)
-
-
-def test_a_file_of_another_schema_version_is_refused_and_untouched(warehouse):
+def test_a_file_of_another_schema_version_is_refused_and_unchanged(warehouse):
     put(warehouse, stops("2026-monaco"))
     with duckdb.connect(warehouse.path) as connection:
         connection.execute("UPDATE main.schema_version SET version = 99")
@@ -252,15 +103,15 @@ def test_a_published_copy_of_another_schema_version_is_refused(warehouse):
         warehouse.check()
 
 
-@pytest.mark.parametrize("theirs", [
+@pytest.mark.parametrize("foreign_sql", [
     "CREATE TABLE main.invoices (n INTEGER)", "CREATE VIEW main.invoices AS SELECT 1 AS n",
     "CREATE TABLE main.schema_version (version VARCHAR); INSERT INTO main.schema_version VALUES ('2.1-beta')"])
-def test_somebody_elses_file_is_refused_and_untouched(warehouse, theirs):
+def test_a_file_of_another_program_is_refused_and_unchanged(warehouse, foreign_sql):
     warehouse.path.parent.mkdir()
     with duckdb.connect(warehouse.path) as connection:
-        connection.execute(theirs)
+        connection.execute(foreign_sql)
     before = warehouse.path.read_bytes()
-    with pytest.raises(WrongSchema, match=r"f1.duckdb holds main\.\w+ but no schema version.*stays as it is"):
+    with pytest.raises(WrongSchema, match=r"f1.duckdb holds main\.\w+ but no schema version.*stays unchanged"):
         put(warehouse, stops("2026-monaco"))
     with pytest.raises(WrongSchema, match="not a warehouse of this project"):
         warehouse.check()
@@ -268,9 +119,9 @@ def test_somebody_elses_file_is_refused_and_untouched(warehouse, theirs):
     assert not warehouse.published_path.exists()
 
 
-def test_a_changed_view_reaches_a_file_that_exists(warehouse, monkeypatch):
+def test_a_changed_view_replaces_the_stored_one(warehouse, monkeypatch):
     put(warehouse, stops("2026-monaco"))
-    changed = View("race", "current_results", "Changed", "SELECT 'changed' AS said")
+    changed = View("race", "current_results", "Changed", "SELECT 'changed' AS text")
     monkeypatch.setattr(migrate, "VIEWS", (changed,))
     put(warehouse, stops("2026-spain"))
     with warehouse.read() as connection:
@@ -288,7 +139,7 @@ def test_another_primary_key_is_refused(warehouse):
         put(warehouse, stops("2026-spain"))
 
 
-def test_a_copy_differs_by_content_not_by_time(warehouse):
+def test_file_and_copy_are_compared_by_content_not_time(warehouse):
     put(warehouse, stops("2026-monaco"))
     assert not warehouse.unpublished()
     os.utime(warehouse.path)
@@ -314,7 +165,7 @@ def test_a_new_optional_column_is_added_and_a_changed_type_refused(warehouse):
         put(warehouse, stops("2026-austria"))
 
 
-def test_a_broken_file_says_how_to_go_back_to_the_published_copy(warehouse):
+def test_a_broken_file_is_refused_with_the_restore_command(warehouse):
     put(warehouse, stops("2026-monaco"))
     warehouse.path.write_bytes(b"not a database" * 1000)
     with pytest.raises(WarehouseError, match=r"not a valid DuckDB database file.*`f1 restore` sets the file aside"):
@@ -322,6 +173,6 @@ def test_a_broken_file_says_how_to_go_back_to_the_published_copy(warehouse):
     assert rows(warehouse) == [("2026-monaco", 3, 22.0)]
 
 
-def test_reading_before_anything_was_written_says_how_to_fill_it(warehouse):
+def test_reading_a_missing_warehouse_says_how_to_fill_it(warehouse):
     with pytest.raises(WarehouseError, match="no warehouse at .* yet; fill it with"), warehouse.read():
         pass

@@ -1,4 +1,4 @@
-"""Our reading of DuckDB's file and log formats, held against the installed DuckDB: damage is found, kills are not."""
+"""Our reading of DuckDB's file and log formats, checked against the installed version: damage is found, kills pass."""
 import os
 import shutil
 import signal
@@ -50,17 +50,17 @@ def overwrite(path: Path, at: int, content: bytes) -> None:
         file.write(content)
 
 
-def test_an_intact_file_with_free_blocks_is_intact(database):
+def test_an_intact_file_with_free_blocks_passes(database):
     used, free = used_and_free(database)
     assert free > 3
     assert read_header(database).blocks == used + free
     verify_file(database)
 
 
-def test_a_zeroed_block_is_damage_exactly_where_the_block_is_in_use(copy):
-    """DuckDB says how many blocks are in use; as many zeroed ones are damage, the free ones are not."""
+def test_a_zeroed_block_is_damage_only_if_it_is_used(copy):
+    """The number of zeroed blocks found damaged equals DuckDB's number of used blocks."""
     used, free = used_and_free(copy)
-    whole, damaged = copy.read_bytes(), 0
+    content, damaged = copy.read_bytes(), 0
     for block in range(used + free):
         overwrite(copy, HEADERS_BYTES + block * BLOCK, bytes(BLOCK))
         try:
@@ -68,12 +68,12 @@ def test_a_zeroed_block_is_damage_exactly_where_the_block_is_in_use(copy):
         except DamagedFile as problem:
             assert "damaged" in str(problem)
             damaged += 1
-        overwrite(copy, 0, whole)
+        overwrite(copy, 0, content)
     assert damaged == used
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_one_flipped_bit_anywhere_in_use_is_found(copy, seed):
+def test_a_flipped_bit_in_a_used_block_is_found(copy, seed):
     rng, size = np.random.default_rng(seed), copy.stat().st_size
     with duckdb.connect(copy, read_only=True) as connection:
         blocks = [block for (block,) in connection.execute(
@@ -94,7 +94,7 @@ def test_a_damaged_header_is_found(copy, at):
 
 
 @pytest.mark.parametrize("share", [0.0, 0.001, 0.3, 0.6, 0.95])
-def test_a_file_that_is_cut_off_is_found_by_its_size(copy, share):
+def test_a_cut_off_file_is_found_by_its_size(copy, share):
     os.truncate(copy, int(copy.stat().st_size * share))
     with pytest.raises(DamagedFile):
         verify_file(copy)
@@ -126,12 +126,12 @@ def killed(folder: Path, *abort: str) -> tuple[Path, Path]:
     with duckdb.connect(path) as connection:
         connection.execute("CREATE TABLE made (i INTEGER PRIMARY KEY, name VARCHAR)")
         connection.execute("INSERT INTO made SELECT i, 'x' FROM range(10) n(i)")
-    done = subprocess.run([sys.executable, "-c", DIE_WITH_A_LOG, path, *abort], check=False)
-    assert done.returncode == -signal.SIGKILL
+    process = subprocess.run([sys.executable, "-c", DIE_WITH_A_LOG, path, *abort], check=False)
+    assert process.returncode == -signal.SIGKILL
     return path, path.with_name("log.duckdb.wal")
 
 
-def test_every_flipped_bit_of_a_log_is_found_and_no_cut_is_taken_for_damage(tmp_path):
+def test_every_flipped_bit_of_a_log_is_found_and_a_cut_off_log_passes(tmp_path):
     path, log = killed(tmp_path)
     verify_log(path)
     content = log.read_bytes()
@@ -140,15 +140,15 @@ def test_every_flipped_bit_of_a_log_is_found_and_no_cut_is_taken_for_damage(tmp_
             log.write_bytes(content[:at] + bytes([content[at] ^ 1 << bit]) + content[at + 1:])
             with pytest.raises(DamagedFile):
                 verify_log(path)
-    for end in range(len(content)):  # what a kill in the middle of writing the log leaves
+    for end in range(len(content)):  # as after a kill during a write of the log
         log.write_bytes(content[:end])
         verify_log(path)
-    log.write_bytes(content + bytes(100))  # what a power cut leaves
+    log.write_bytes(content + bytes(100))  # as after a power cut
     verify_log(path)
 
 
 @pytest.mark.parametrize("abort", ["before_header", "before_truncate", "after_free_list_write"])
-def test_a_kill_in_the_middle_of_a_checkpoint_is_no_damage(tmp_path, abort):
+def test_a_kill_during_a_checkpoint_is_not_damage(tmp_path, abort):
     path, log = killed(tmp_path, abort)
     assert log.stat().st_size > 0
     verify_file(path)
@@ -164,5 +164,5 @@ def test_the_log_of_another_file_is_found(tmp_path):
     with duckdb.connect(other) as connection:
         connection.execute("CREATE TABLE made (i INTEGER)")
     shutil.copy(log, tmp_path / "other.duckdb.wal")
-    with pytest.raises(DamagedFile, match="or it is the log of another file"):
+    with pytest.raises(DamagedFile, match="or the log belongs to another file"):
         verify_log(other)

@@ -1,4 +1,4 @@
-"""A warehouse of an earlier schema version keeps its rows in the columns and values of this one."""
+"""A warehouse of an earlier schema version is migrated with its rows."""
 import duckdb
 import pytest
 
@@ -12,7 +12,7 @@ TURN = ("'dry_strategy_sprint/1/1', '{}', 'dry_strategy_sprint', 1, 'train', 'mo
 
 @pytest.fixture
 def version_1(tmp_path):
-    """A warehouse as version 1 wrote it, with the rows whose names changed since."""
+    """A warehouse of version 1, with rows in columns and values that were renamed since."""
     warehouse = WarehouseFile(tmp_path / "f1.duckdb")
     with warehouse.write("test"):
         pass
@@ -34,25 +34,25 @@ def contents(connection) -> tuple:
             connection.execute("SELECT version FROM main.schema_version").fetchall())
 
 
-CARRIED = ([("expert",), ("student",)],
-           [("frac_reward_zero_std",), ("loss",), ("reward_range",), ("states",), ("student_score",)],
-           [(SCHEMA_VERSION,)])
+MIGRATED = ([("expert",), ("student",)],
+            [("frac_reward_zero_std",), ("loss",), ("reward_range",), ("states",), ("student_score",)],
+            [(SCHEMA_VERSION,)])
 
 
-def test_the_first_write_carries_the_rows_over(version_1):
+def test_the_first_write_migrates_the_rows(version_1):
     with version_1.write("test") as connection:
-        assert contents(connection) == CARRIED
+        assert contents(connection) == MIGRATED
     with version_1.read() as connection:
-        assert contents(connection) == CARRIED
-    assert version_1.generations.newest_first(), "the copy of version 1 stays as an earlier one"
+        assert contents(connection) == MIGRATED
+    assert version_1.generations.newest_first(), "the copy of version 1 is kept as an earlier generation"
 
 
 def test_a_read_migrates_first(version_1):
     with version_1.read() as connection:
-        assert contents(connection) == CARRIED
+        assert contents(connection) == MIGRATED
 
 
-def test_a_write_that_fails_leaves_version_1(version_1):
+def test_a_failed_write_leaves_version_1(version_1):
     with pytest.raises(ZeroDivisionError), version_1.write("test"):
         raise ZeroDivisionError
     with duckdb.connect(version_1.path, read_only=True) as connection:
@@ -61,5 +61,5 @@ def test_a_write_that_fails_leaves_version_1(version_1):
             ("expert",), ("pupil",)]
 
 
-def test_there_is_a_migration_for_every_version():
+def test_every_version_has_a_migration():
     assert sorted(MIGRATIONS) == list(range(2, SCHEMA_VERSION + 1))

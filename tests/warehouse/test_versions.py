@@ -1,4 +1,4 @@
-"""Every classification that was ever told stays; the right one is current."""
+"""Every version of a classification is kept, and the right one is current."""
 import pandas as pd
 import pytest
 
@@ -23,14 +23,14 @@ def sheet(order: str, result_status: str = "official", source: str = "fastf1") -
 
 
 @pytest.fixture
-def tell(tmp_path):
-    """Stores sheets one after the other; returns (current order, its version, all versions with their status)."""
+def store_sheets(tmp_path):
+    """A function that stores sheets in turn and returns (current order, its version, all versions with status)."""
     warehouse = WarehouseFile(tmp_path / "f1.duckdb")
 
     def store(*sheets: pd.DataFrame) -> tuple[str, int, list[tuple[int, str]]]:
-        for told in sheets:
+        for frame in sheets:
             with warehouse.write("test") as connection:
-                add_versions(connection, RESULTS, told)
+                add_versions(connection, RESULTS, frame)
         with warehouse.read() as connection:
             current = connection.execute(
                 "SELECT string_agg(driver, '' ORDER BY official_order), any_value(version) FROM race.current_results"
@@ -41,37 +41,37 @@ def tell(tmp_path):
     return store
 
 
-def test_the_same_sheet_twice_is_one_version(tell):
-    assert tell(sheet("abc"), sheet("abc"), sheet("abc", source="f1db")) == ("abc", 1, [(1, "official")])
+def test_an_equal_sheet_adds_no_version(store_sheets):
+    assert store_sheets(sheet("abc"), sheet("abc"), sheet("abc", source="f1db")) == ("abc", 1, [(1, "official")])
 
 
-def test_official_replaces_provisional_even_when_it_says_the_same(tell):
-    assert tell(sheet("abc", "provisional"), sheet("abc")) == ("abc", 2, [(1, "provisional"), (2, "official")])
+def test_official_replaces_provisional_even_when_it_says_the_same(store_sheets):
+    assert store_sheets(sheet("abc", "provisional"), sheet("abc")) == ("abc", 2, [(1, "provisional"), (2, "official")])
 
 
-def test_a_penalty_after_the_race_is_the_official_order_and_the_first_one_stays(tell):
-    order, version, versions = tell(sheet("abcd", "provisional"), sheet("acbd"))
+def test_a_penalty_after_the_race_is_the_official_order_and_the_first_one_stays(store_sheets):
+    order, version, versions = store_sheets(sheet("abcd", "provisional"), sheet("acbd"))
     assert (order, version) == ("acbd", 2)
     assert versions == [(1, "provisional"), (2, "official")]
 
 
-def test_a_change_to_an_official_sheet_is_amended(tell):
-    assert tell(sheet("abc"), sheet("bac")) == ("bac", 2, [(1, "official"), (2, "amended")])
+def test_a_changed_official_sheet_is_amended(store_sheets):
+    assert store_sheets(sheet("abc"), sheet("bac")) == ("bac", 2, [(1, "official"), (2, "amended")])
 
 
-def test_an_amendment_taken_back_is_a_version_of_its_own(tell):
-    order, version, versions = tell(sheet("abc"), sheet("bac"), sheet("abc"))
+def test_a_reverted_amendment_is_a_new_version(store_sheets):
+    order, version, versions = store_sheets(sheet("abc"), sheet("bac"), sheet("abc"))
     assert (order, version) == ("abc", 3)
     assert versions[-1] == (3, "amended")
 
 
-def test_a_provisional_sheet_that_comes_late_is_not_current(tell):
-    assert tell(sheet("bac"), sheet("abc", "provisional"))[:2] == ("bac", 1)
-    # ... and the official one told again is still the same version
-    assert tell(sheet("bac"))[:2] == ("bac", 1)
+def test_a_provisional_sheet_that_comes_late_is_not_current(store_sheets):
+    assert store_sheets(sheet("bac"), sheet("abc", "provisional"))[:2] == ("bac", 1)
+    # The official one, stored again, is still the same version.
+    assert store_sheets(sheet("bac"))[:2] == ("bac", 1)
 
 
-def test_made_up_and_real_weekends_never_share_a_warehouse(tmp_path):
+def test_sample_and_real_weekends_are_not_mixed(tmp_path):
     from f1_pipelines.sources.base import Fetched
     from f1_pipelines.warehouse.ingest import MixedSources, store
 
@@ -90,7 +90,7 @@ def test_made_up_and_real_weekends_never_share_a_warehouse(tmp_path):
         assert connection.execute("SELECT DISTINCT source FROM race.results").fetchall() == [("sample",)]
 
 
-def test_the_mixture_is_seen_without_a_calendar_too(tmp_path):
+def test_a_mixture_is_refused_without_a_calendar_too(tmp_path):
     from f1_pipelines.sources.base import Fetched
     from f1_pipelines.warehouse.ingest import MixedSources, store
 

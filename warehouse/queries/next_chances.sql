@@ -1,4 +1,4 @@
--- The latest forecast, by the model's own distribution and by simulated races, in per cent.
+-- The latest forecast, from the model and from simulated races [%].
 SELECT p.weekend, p.stage, p.predicted_position AS place, p.driver, round(100 * p.p_win, 1) AS win,
        round(100 * s.p_win, 1) AS win_simulated, round(100 * p.p_podium, 1) AS podium,
        round(100 * s.p_podium, 1) AS podium_simulated, round(100 * p.p_points, 1) AS points,

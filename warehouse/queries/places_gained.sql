@@ -1,4 +1,4 @@
--- Who gains most places from grid to flag, over his last five starts.
+-- Drivers with the most places gained from grid to flag, mean over their last five starts.
 SELECT driver, count(*) AS starts, round(avg(grid_position - official_order), 1) AS places_gained
 FROM (
     SELECT r.*, row_number() OVER (PARTITION BY driver ORDER BY race_start DESC) AS ago

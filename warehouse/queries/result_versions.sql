@@ -1,4 +1,4 @@
--- Classifications that were changed after they were first seen, and by which source.
+-- Classifications with more than one version, and the source of each.
 SELECT weekend, version, result_status, source, any_value(fetched_at) AS fetched_at,
        max(CASE WHEN finish_position = 1 THEN driver END) AS winner
 FROM race.results

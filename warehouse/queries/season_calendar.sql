@@ -1,4 +1,4 @@
--- The season as it stands: rounds, circuits, what is done and what is still to come.
+-- The 2026 season: round, circuit and state of each weekend.
 SELECT weekend, round, event_name, layout, format, state, race_start
 FROM race.calendar
 WHERE season = 2026

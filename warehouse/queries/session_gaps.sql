@@ -1,4 +1,4 @@
--- Sessions that should be in and are not: overdue, or not held at all.
+-- Past sessions without rows: overdue or not held.
 SELECT weekend, session, state, starts_at
 FROM race.sessions
 WHERE state IN ('overdue', 'not_held')
