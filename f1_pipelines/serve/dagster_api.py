@@ -11,9 +11,9 @@ from typing import Any
 
 import requests
 
-AT_WORK = ("QUEUED", "NOT_STARTED", "STARTING", "STARTED", "CANCELING")
+UNFINISHED = ("QUEUED", "NOT_STARTED", "STARTING", "STARTED", "CANCELING")
 ASSET_JOB = "__ASSET_JOB"  # Dagster's own name of a run of chosen assets
-_ANSWERS_WITHIN_S = 10.0
+_TIMEOUT_S = 10.0
 _RUN = "id jobName status creationTime startTime endTime tags { key value } assetSelection { path }"
 _LOCATION = "repositoriesOrError { ... on RepositoryConnection { nodes { name location { name } jobs { name } } } }"
 _DAEMONS = "instance { runQueuingSupported daemonHealth { allDaemonStatuses { daemonType healthy } } }"
@@ -43,7 +43,7 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Materialized:
+class AssetFreshness:
     """When an asset was last made, and of which weekend."""
 
     asset: str
@@ -72,7 +72,7 @@ class DagsterApi:
             DagsterUnavailable: The webserver or the daemon is not running, or it refuses.
         """
         state = self._ask(f"{{ {_LOCATION} {_DAEMONS} }}")
-        if problem := _idle_queue(state["instance"]):
+        if problem := _queue_problem(state["instance"]):
             raise DagsterUnavailable(problem)
         repositories = [node for node in state["repositoriesOrError"].get("nodes", [])
                         if job in {known["name"] for known in node["jobs"]}]
@@ -97,33 +97,34 @@ class DagsterApi:
 
     def at_work(self, job: str, weekend: str) -> Run | None:
         """A run of that job and weekend that has not ended."""
-        runs = self.runs(1, pipelineName=job, statuses=AT_WORK, tags=[{"key": "dagster/partition", "value": weekend}])
+        runs = self.runs(1, pipelineName=job, statuses=UNFINISHED,
+                         tags=[{"key": "dagster/partition", "value": weekend}])
         return runs[0] if runs else None
 
     def runs(self, limit: int, run_ids: Sequence[str] | None = None, **chosen: object) -> list[Run]:
         """The newest runs first, at most so many; `chosen` are fields of Dagster's RunsFilter."""
         ids = {"runIds": list(run_ids)} if run_ids else {}
         answer = self._ask(_RUNS, filter={**ids, **chosen}, limit=limit)["runsOrError"]
-        return [_as_run(run) for run in answer.get("results", [])]
+        return [_parse_run(run) for run in answer.get("results", [])]
 
-    def materialized(self) -> list[Materialized]:
+    def materialized(self) -> list[AssetFreshness]:
         """When each asset was last made, by group and name."""
         assets = []
         for node in self._ask(_FRESHNESS)["assetNodes"]:
             last: dict[str, Any] = next(iter(node["assetMaterializations"]), {"timestamp": 0, "partition": None})
-            assets.append(Materialized(node["assetKey"]["path"][-1], node["groupName"] or "",
-                                       _instant(float(last["timestamp"]) / 1000), last["partition"]))
+            assets.append(AssetFreshness(node["assetKey"]["path"][-1], node["groupName"] or "",
+                                         _utc(float(last["timestamp"]) / 1000), last["partition"]))
         return sorted(assets, key=lambda made: (made.group, made.asset))
 
     def idle_queue(self) -> str | None:
         """Why a run would only be queued and never begin; None where it would."""
-        return _idle_queue(self._ask(f"{{ {_DAEMONS} }}")["instance"])
+        return _queue_problem(self._ask(f"{{ {_DAEMONS} }}")["instance"])
 
     def _ask(self, query: str, **variables: object) -> dict[str, Any]:
         try:
             body: dict[str, Any] = {"query": query, "variables": variables}
             reply = requests.post(f"{self.url}/graphql", json=body,
-                                  timeout=_ANSWERS_WITHIN_S)
+                                  timeout=_TIMEOUT_S)
             reply.raise_for_status()
             body_of_reply = reply.json()
         except (requests.RequestException, ValueError):
@@ -135,7 +136,7 @@ class DagsterApi:
         return body_of_reply["data"]
 
 
-def _idle_queue(instance: dict[str, Any]) -> str | None:
+def _queue_problem(instance: dict[str, Any]) -> str | None:
     healthy = {status["daemonType"] for status in instance["daemonHealth"]["allDaemonStatuses"] if status["healthy"]}
     if instance["runQueuingSupported"] and "QUEUED_RUN_COORDINATOR" not in healthy:
         return ("Dagster's daemon is not running, so a run would be queued and never begin; start it with `make dev`, "
@@ -143,15 +144,15 @@ def _idle_queue(instance: dict[str, Any]) -> str | None:
     return None
 
 
-def _as_run(run: dict[str, Any]) -> Run:
+def _parse_run(run: dict[str, Any]) -> Run:
     tags = {tag["key"]: tag["value"] for tag in run["tags"]}
     span = [tags.get(f"dagster/asset_partition_range_{end}") for end in ("start", "end")]
     weekend = tags.get("dagster/partition") or (f"{span[0]}...{span[1]}" if all(span) else None)
     return Run(run["id"], run["jobName"], run["status"], weekend,
                tuple(key["path"][-1] for key in run["assetSelection"] or ()),
                datetime.fromtimestamp(run["creationTime"], UTC),
-               _instant(run["startTime"]), _instant(run["endTime"]))
+               _utc(run["startTime"]), _utc(run["endTime"]))
 
 
-def _instant(seconds: float | None) -> datetime | None:
+def _utc(seconds: float | None) -> datetime | None:
     return datetime.fromtimestamp(seconds, UTC) if seconds else None

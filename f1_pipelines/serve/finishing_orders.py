@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 GRID, RESULT, PROMOTED = "grid", "result", "promoted"
 # Of the orders stored of a weekend the one that stood when the race began, by the most that was known; without such a
 # forecast the newest.
-_STOOD = f"list_position({list(STAGES)}, p.stage) DESC, p.made_at < c.race_start DESC, p.made_at DESC"
+_FORECAST_ORDER = f"list_position({list(STAGES)}, p.stage) DESC, p.made_at < c.race_start DESC, p.made_at DESC"
 
 
 class OrderUnknown(LookupError):
@@ -51,7 +51,7 @@ class FinishingOrder:
     promoted: bool = False
 
 
-def next_key(connection: duckdb.DuckDBPyConnection) -> str:
+def upcoming_weekend(connection: duckdb.DuckDBPyConnection) -> str:
     """Key of the first weekend after the last one with results, `OrderUnknown` without any."""
     try:
         return next_weekend(connection)
@@ -110,19 +110,20 @@ def predicted_order(connection: duckdb.DuckDBPyConnection, weekend: str, model: 
     stored none for that weekend ranks it now, from the stored features.
     """
     if model == PROMOTED:
-        model = _promoted(connection)
+        model = _promoted_checkpoint(connection)
     stored = connection.execute(
         f"""SELECT p.checkpoint, p.stage FROM ranking.predictions p JOIN race.calendar c USING (weekend)
             WHERE p.weekend = ? AND (? IS NULL OR p.checkpoint = ?) AND (? IS NULL OR p.stage = ?)
-            ORDER BY {_STOOD} LIMIT 1""",
+            ORDER BY {_FORECAST_ORDER} LIMIT 1""",
         [weekend, model, model, stage, stage]).fetchone()
     if stored:
         rows = connection.execute(
             "SELECT * FROM ranking.predictions WHERE weekend = ? AND checkpoint = ? AND stage = ? "
             "ORDER BY predicted_position", [weekend, *stored]).df()
-        return _as_order(connection, weekend, rows, stored=True)
-    return _as_order(connection, weekend, _ranked_now(connection, weekend, model or _promoted(connection), stage),
-                     stored=False)
+        return _order_from_rows(connection, weekend, rows, stored=True)
+    return _order_from_rows(connection, weekend, _rank_now(connection, weekend, model
+                                                           or _promoted_checkpoint(connection), stage),
+                            stored=False)
 
 
 def season_hits(connection: duckdb.DuckDBPyConnection, season: int, stage: str | None = None) -> pd.DataFrame:
@@ -135,7 +136,7 @@ def season_hits(connection: duckdb.DuckDBPyConnection, season: int, stage: str |
                 SELECT p.weekend, p.checkpoint, p.stage, c.race_start
                 FROM ranking.predictions p JOIN race.calendar c USING (weekend)
                 WHERE c.season = ? AND (? IS NULL OR p.stage = ?)
-                QUALIFY row_number() OVER (PARTITION BY p.weekend ORDER BY {_STOOD}) = 1
+                QUALIFY row_number() OVER (PARTITION BY p.weekend ORDER BY {_FORECAST_ORDER}) = 1
             ), places AS (
                 SELECT weekend, race_start, exact_match, actual_position AS actual,
                        rank() OVER (PARTITION BY weekend ORDER BY predicted_position) AS predicted
@@ -154,14 +155,15 @@ def spearman_between(one: FinishingOrder, other: FinishingOrder) -> float | None
     return spearman(-both["position_one"].to_numpy("float64"), both["position_other"].to_numpy("float64"))
 
 
-def _promoted(connection: duckdb.DuckDBPyConnection) -> str:
+def _promoted_checkpoint(connection: duckdb.DuckDBPyConnection) -> str:
     known = checkpoints(connection)
     if known.empty or not known["promoted"].iloc[0]:
         raise OrderUnknown("no model is promoted yet; train one with `make demo`, or materialize promoted_ranker")
     return str(known["checkpoint"].iloc[0])
 
 
-def _as_order(connection: duckdb.DuckDBPyConnection, weekend: str, rows: pd.DataFrame, stored: bool) -> FinishingOrder:
+def _order_from_rows(connection: duckdb.DuckDBPyConnection, weekend: str, rows: pd.DataFrame,
+                     stored: bool) -> FinishingOrder:
     first = rows.iloc[0]
     order = FinishingOrder(weekend, str(first["checkpoint"]), rows.rename(columns={"predicted_position": "position"}),
                            str(first["stage"]), pd.Timestamp(first["made_at"]).to_pydatetime(),
@@ -171,7 +173,7 @@ def _as_order(connection: duckdb.DuckDBPyConnection, weekend: str, rows: pd.Data
     return replace(order, kind=model[0], trained_through=model[1], promoted=model[2]) if model else order
 
 
-def _ranked_now(connection: duckdb.DuckDBPyConnection, weekend: str, model: str, stage: str | None) -> pd.DataFrame:
+def _rank_now(connection: duckdb.DuckDBPyConnection, weekend: str, model: str, stage: str | None) -> pd.DataFrame:
     """What `race_predictions` would store of this weekend, were it that model's turn."""
     from f1_pipelines.forecast.predictions import rank
 
@@ -187,13 +189,13 @@ def _ranked_now(connection: duckdb.DuckDBPyConnection, weekend: str, model: str,
     if stage and STAGES.index(stage) > STAGES.index(reached):
         raise OrderUnknown(f"{weekend} is known as far as {reached}, not {stage}; ask for an earlier stage")
     moved = settings().checkpoints_path / model
-    trained = _loaded(moved if moved.is_dir() else Path(path[0]))
+    trained = _load_ranker(moved if moved.is_dir() else Path(path[0]))
     fresh = rank(as_known_at(features, stage) if stage else features, trained, model, datetime.now(UTC))
     return with_outcome(fresh, read_history(connection).results).sort_values("predicted_position", ignore_index=True)
 
 
 @lru_cache(maxsize=4)
-def _loaded(folder: Path) -> TrainedRanker:
+def _load_ranker(folder: Path) -> TrainedRanker:
     """A trained ranker; its folder is named after what is in it. The first one loads torch, which takes seconds."""
     from f1_pipelines.checkpoints.store import CheckpointError
     from f1_pipelines.models.checkpoints import load_checkpoint

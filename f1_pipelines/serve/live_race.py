@@ -16,7 +16,7 @@ from f1_pipelines.sim.scenarios import ENV_VERSION, Scenario, setup_of
 from f1_pipelines.sim.scenarios.opponents import wetness_now
 
 OURS = 0  # car column
-STANDINGS = ("running", "accident", "mechanical", "out of fuel")  # by RaceState.out
+CAR_STATUSES = ("running", "accident", "mechanical", "out of fuel")  # by RaceState.out
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,7 @@ class LiveRace:
             self._ahead.append(self._lap(history[at - 1], history[at], call))
         self._observation = step.observation
         if step.done:
-            self._finish = end_of(step)
+            self._finish = race_end(step)
 
     def _show(self) -> Lap:
         if not self._ahead:
@@ -176,7 +176,7 @@ class LiveRace:
             round(self._score, 4), STATUSES[after.status[0]])
 
 
-def end_of(step: Step) -> RaceEnd:
+def race_end(step: Step) -> RaceEnd:
     """The score of the step that ended a race."""
     details = {name: value for name, value in step.info.items() if name not in ("command", "error")}
     dimensions = details.pop("dimensions")
@@ -198,4 +198,4 @@ def _car(scenario: Scenario, before: RaceState | None, after: RaceState, k: int)
         lap_time_s=round(float(after.elapsed_s[0, k] - before.elapsed_s[0, k]), 3) if running and before else None,
         compound=COMPOUNDS[on.compound[0, k]], tyre_age_laps=int(on.age_laps[0, k]) + (before is not None),
         stops=int(after.stops[0, k]), stopped=before is not None and bool(after.stops[0, k] > before.stops[0, k]),
-        standing=STANDINGS[after.out[0, k]])
+        standing=CAR_STATUSES[after.out[0, k]])

@@ -12,13 +12,13 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from f1_pipelines.serve.errors import FAULT, fault
+from f1_pipelines.serve.errors import SERVER_FAULT, fault_response
 from f1_pipelines.serve.rate_limit import RateLimiter
 from f1_pipelines.serve.settings import ServeSettings
 
-SAFE = ("GET", "HEAD", "OPTIONS")
+SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 POLICY_VIOLATION = 1008  # WebSocket close code
-SECURITY = {
+SECURITY_HEADERS = {
     # The pages are Vue templates compiled in the browser, hence eval and inline; nothing comes from elsewhere.
     "Content-Security-Policy": "default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval'; "
                                "style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; font-src 'self' data:; "
@@ -30,7 +30,7 @@ SECURITY = {
 }
 
 
-def with_limits(app: FastAPI, settings: ServeSettings) -> None:
+def add_limits(app: FastAPI, settings: ServeSettings) -> None:
     """Put the guard before all routes."""
     if settings.origins:
         app.add_middleware(CORSMiddleware, allow_origins=settings.origins, allow_methods=["GET", "POST"],
@@ -72,13 +72,14 @@ class RequestLimits:
             if message["type"] == "http.response.start":
                 begun = True
                 headers = MutableHeaders(scope=message)
-                for name, value in SECURITY.items():
+                for name, value in SECURITY_HEADERS.items():
                     headers.setdefault(name, value)
             await send(message)
 
         async def withheld(message: Message) -> None:
             if message["type"] == "http.response.start" and message["status"] == 500:
-                raise HTTPException(500, FAULT)  # who answers so, NiceGUI's error page for one, may tell too much
+                raise HTTPException(500,
+                                    SERVER_FAULT)  # who answers so, NiceGUI's error page for one, may tell too much
             await secured(message)
 
         refusal = self._refusal(scope)
@@ -86,7 +87,7 @@ class RequestLimits:
             await (refusal or self._app)(scope, limited, withheld)
         except Exception as problem:
             reply = JSONResponse({"detail": problem.detail}, problem.status_code) \
-                if isinstance(problem, HTTPException) else fault(problem)
+                if isinstance(problem, HTTPException) else fault_response(problem)
             if not begun:
                 await reply(scope, receive, secured)
 
@@ -96,7 +97,7 @@ class RequestLimits:
         if wait_s:
             return JSONResponse({"detail": f"too many requests; again in {wait_s:.1f} s."}, 429,
                                 {"Retry-After": str(int(wait_s) + 1)})
-        if scope["method"] not in SAFE and not self._same_origin(scope):
+        if scope["method"] not in SAFE_METHODS and not self._same_origin(scope):
             return JSONResponse({"detail": "pages of other sites may not ask this server."}, 403)
         length = Headers(scope=scope).get("content-length", "0")
         if length.isdecimal() and int(length) > self._most_bytes:

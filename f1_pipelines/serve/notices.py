@@ -9,7 +9,7 @@ import duckdb
 from f1_pipelines.serve.finishing_orders import FinishingOrder
 from f1_pipelines.tables.features import STAGES
 
-SAMPLE = "SAMPLE: a season driven by the simulator of this project. No result in it is real."
+SAMPLE_NOTICE = "SAMPLE: a season driven by the simulator of this project. No result in it is real."
 
 
 @dataclass(frozen=True)
@@ -31,10 +31,10 @@ def data_notices(connection: duckdb.DuckDBPyConnection, order: FinishingOrder | 
     """What to say of the warehouse, and of one weekend or order of it."""
     key = order.weekend if order else weekend
     return DataNotices(
-        sample=SAMPLE if _is_sample(connection) else None,
+        sample=SAMPLE_NOTICE if _is_sample(connection) else None,
         provisional=_provisional(connection, key) if key else None,
-        stale=(_outdated(connection, order) if order else None) or _behind(connection),
-        look_back=_look_back(connection, order) if order else None)
+        stale=(_stale_prediction(connection, order) if order else None) or _missing_results(connection),
+        look_back=_hindsight(connection, order) if order else None)
 
 
 def newest_result(connection: duckdb.DuckDBPyConnection) -> tuple[str, datetime] | None:
@@ -57,7 +57,7 @@ def _provisional(connection: duckdb.DuckDBPyConnection, weekend: str) -> str | N
         if statuses and statuses[0] == "provisional" else None
 
 
-def _behind(connection: duckdb.DuckDBPyConnection) -> str | None:
+def _missing_results(connection: duckdb.DuckDBPyConnection) -> str | None:
     """Races that are over and not stored, counted from the last one that is."""
     missing = [key for (key,) in connection.execute("""
         SELECT weekend FROM race.sessions WHERE session = 'race' AND state = 'overdue' AND starts_at > (
@@ -70,7 +70,7 @@ def _behind(connection: duckdb.DuckDBPyConnection) -> str | None:
     return f"STALE: {len(missing)} races are over and not stored here, the first {missing[0]}."
 
 
-def _outdated(connection: duckdb.DuckDBPyConnection, order: FinishingOrder) -> str | None:
+def _stale_prediction(connection: duckdb.DuckDBPyConnection, order: FinishingOrder) -> str | None:
     """A prediction that could be made anew from more than it was made from, for a race that is still to come."""
     if order.made_at is None or not order.stored or order.rows["actual_position"].notna().any():
         return None
@@ -83,7 +83,7 @@ def _outdated(connection: duckdb.DuckDBPyConnection, order: FinishingOrder) -> s
     return None
 
 
-def _look_back(connection: duckdb.DuckDBPyConnection, order: FinishingOrder) -> str | None:
+def _hindsight(connection: duckdb.DuckDBPyConnection, order: FinishingOrder) -> str | None:
     """An order that is no forecast, because its model knew the race or because it was made afterwards."""
     if order.in_sample:
         return f"LOOK BACK, no forecast: the model {order.name} has learnt from this race."

@@ -22,8 +22,8 @@ from f1_pipelines.sim.scenarios import Scenario
 if TYPE_CHECKING:
     from f1_pipelines.engineer.inference.engineer import Engineer
 
-LOADED = 3  # language models kept in memory, the ones asked for last
-FOLDER = "engineers"  # in the folder of checkpoints
+MODEL_CACHE_SIZE = 3  # language models kept in memory, the ones asked for last
+ENGINEERS_FOLDER = "engineers"  # in the folder of checkpoints
 
 
 class PolicyUnavailable(RuntimeError):
@@ -31,7 +31,7 @@ class PolicyUnavailable(RuntimeError):
 
 
 @dataclass(frozen=True)
-class Offer:
+class AvailablePolicy:
     """A policy by name. `kind` is `scripted`, `oracle` (knows the future) or `language model`."""
 
     name: str
@@ -40,7 +40,7 @@ class Offer:
 
 
 @dataclass(frozen=True)
-class Promoted:
+class PromotedEngineer:
     """A promoted language model: its checkpoint and the folder of that in the folder of engineers."""
 
     checkpoint: str
@@ -63,14 +63,14 @@ class LanguageModel:
         return Decision(output, f"Put out by the language model {self._checkpoint}.")
 
 
-def offers() -> list[Offer]:
-    """All that `policy_named` takes, scripted ones first."""
-    scripted = [Offer(name, "oracle" if name == "oracle" else "scripted") for name in POLICIES]
-    return scripted + [Offer(name, "language model", engineer.checkpoint) for name,
+def available_policies() -> list[AvailablePolicy]:
+    """All that `create_policy` takes, scripted ones first."""
+    scripted = [AvailablePolicy(name, "oracle" if name == "oracle" else "scripted") for name in POLICIES]
+    return scripted + [AvailablePolicy(name, "language model", engineer.checkpoint) for name,
                        engineer in promoted_engineers().items()]
 
 
-def policy_named(name: str, scenario: Scenario) -> Policy:
+def create_policy(name: str, scenario: Scenario) -> Policy:
     """A fresh policy for one race.
 
     Raises:
@@ -83,11 +83,12 @@ def policy_named(name: str, scenario: Scenario) -> Policy:
     if name not in engineers:
         raise UnknownPolicy(f"unknown policy {str(name)[:40]!r}. Valid: {', '.join([*POLICIES, *engineers])}.")
     promoted = engineers[name]
-    engineer, turn = _loaded(promoted.checkpoint, settings().checkpoints_path / FOLDER / promoted.folder)
+    engineer, turn = _load_engineer(promoted.checkpoint,
+                                    settings().checkpoints_path / ENGINEERS_FOLDER / promoted.folder)
     return LanguageModel(promoted.checkpoint, engineer, turn)
 
 
-def promoted_engineers() -> dict[str, Promoted]:
+def promoted_engineers() -> dict[str, PromotedEngineer]:
     """Every promoted language model by name, `grpo-tiny` for one; none where the warehouse has none."""
     try:
         with published() as connection:
@@ -95,11 +96,11 @@ def promoted_engineers() -> dict[str, Promoted]:
                                       "WHERE promoted ORDER BY ALL").fetchall()
     except (NoWarehouse, duckdb.CatalogException):  # a warehouse from before there were engineers
         return {}
-    return {name: Promoted(checkpoint, folder) for name, checkpoint, folder in rows}
+    return {name: PromotedEngineer(checkpoint, folder) for name, checkpoint, folder in rows}
 
 
-@lru_cache(maxsize=LOADED)
-def _loaded(checkpoint: str, folder: Path) -> tuple[Engineer, threading.Lock]:
+@lru_cache(maxsize=MODEL_CACHE_SIZE)
+def _load_engineer(checkpoint: str, folder: Path) -> tuple[Engineer, threading.Lock]:
     from f1_pipelines.checkpoints.store import CheckpointError
     from f1_pipelines.engineer.inference.checkpoints import load_engineer
 

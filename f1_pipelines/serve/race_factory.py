@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 
 from f1_pipelines.serve.live_race import LiveRace
-from f1_pipelines.serve.policies import policy_named
+from f1_pipelines.serve.policies import create_policy
 from f1_pipelines.serve.published_warehouse import NoWarehouse, published
 from f1_pipelines.sim.environment.environment import EpisodeOver
 from f1_pipelines.sim.policies.play import UnknownPolicy
@@ -27,7 +27,7 @@ BY_HAND = "you"  # calls the laps with LiveRace.drive
 Name = Annotated[str, Field(max_length=60)]
 _KEY = re.compile(r"\d{4}-[a-z0-9-]{1,55}", re.ASCII)
 # Errors that a client can mend, with messages made for it. All others are ours and reach the log only.
-CLIENTS_FAULTS = (BadScenario, UnknownFamily, UnknownPolicy, NoGrandPrix, NoWarehouse, EpisodeOver)
+CLIENT_ERRORS = (BadScenario, UnknownFamily, UnknownPolicy, NoGrandPrix, NoWarehouse, EpisodeOver)
 
 
 class RaceRequest(BaseModel):
@@ -58,7 +58,7 @@ def begin_race(request: RaceRequest, policy: str) -> LiveRace:
         NoWarehouse, PolicyUnavailable: What can't be had here and now, and why.
     """
     scenario = scenario_of(request)
-    return LiveRace(scenario, None if policy == BY_HAND else policy_named(policy, scenario), policy)
+    return LiveRace(scenario, None if policy == BY_HAND else create_policy(policy, scenario), policy)
 
 
 def scenario_of(request: RaceRequest) -> Scenario:

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-MOST_ADDRESSES = 10_000  # kept at once; the memory of a flood is bounded
+MAX_ADDRESSES = 10_000  # kept at once; the memory of a flood is bounded
 
 
 class TokenBucket:
@@ -34,6 +34,6 @@ class RateLimiter:
         now_s = self._clock()
         bucket = self._held.pop(address, None) or TokenBucket(self._per_s, self._burst, now_s)
         self._held[address] = bucket  # last
-        if len(self._held) > MOST_ADDRESSES:
+        if len(self._held) > MAX_ADDRESSES:
             del self._held[next(iter(self._held))]
         return bucket.take(now_s)

@@ -9,7 +9,7 @@ from fastapi import FastAPI
 from f1_pipelines.serve.app import create_app
 from f1_pipelines.serve.settings import ServeSettings, serve_settings
 
-CONNECTIONS = 1000  # at once, whatever they are for: 64 agents, as many pages, and room
+MAX_CONNECTIONS = 1000  # at once, whatever they are for: 64 agents, as many pages, and room
 
 
 class PortTaken(RuntimeError):
@@ -33,7 +33,7 @@ def config_of(app: FastAPI, limits: ServeSettings) -> uvicorn.Config:
     """How it is served: limits on connections, and nothing said of the server."""
     return uvicorn.Config(
         app, log_level="warning", access_log=False, server_header=False, proxy_headers=False,
-        ws_max_size=limits.body_kib * 1024, ws_per_message_deflate=False, limit_concurrency=CONNECTIONS,
+        ws_max_size=limits.body_kib * 1024, ws_per_message_deflate=False, limit_concurrency=MAX_CONNECTIONS,
         timeout_graceful_shutdown=5)
 
 

@@ -10,13 +10,13 @@ Stage = Literal["entry", "practice", "qualifying", "grid"]
 Key = Annotated[str, Field(min_length=1, max_length=60, examples=["2026-monaco"])]
 
 
-class Refusal(BaseModel):
+class ErrorDetail(BaseModel):
     """Why there is no answer, in one sentence."""
 
     detail: str
 
 
-class Question(BaseModel):
+class PredictionRequest(BaseModel):
     """Which weekend: its key or `next`, or season and round."""
 
     model_config = ConfigDict(extra="forbid")
@@ -28,7 +28,7 @@ class Question(BaseModel):
     model: Key | None = Field(None, description="A checkpoint or `promoted`; without, the forecast that stood.")
 
     @model_validator(mode="after")
-    def _one_of_both(self) -> Question:
+    def _one_of_both(self) -> PredictionRequest:
         if (self.weekend is None) == (self.season is None or self.round is None):
             raise ValueError("wanted either weekend, like 2026-monaco, or season and round")
         return self
@@ -95,7 +95,7 @@ class ModelRow(BaseModel):
     created_at: datetime
 
 
-class Side(BaseModel):
+class ComparedOrder(BaseModel):
     """One of two orders that are compared."""
 
     name: str
@@ -121,8 +121,8 @@ class Comparison(BaseModel):
 
     weekend: str
     event: str
-    a: Side
-    b: Side
+    a: ComparedOrder
+    b: ComparedOrder
     spearman_between: float | None
     notices: list[str]
     cars: list[ComparedCar]

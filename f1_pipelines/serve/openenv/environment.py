@@ -12,10 +12,10 @@ from openenv.core.env_server.interfaces import Environment
 from openenv.core.env_server.types import EnvironmentMetadata
 from pydantic import ValidationError
 
-from f1_pipelines.serve.errors import FAULT
-from f1_pipelines.serve.live_race import end_of
+from f1_pipelines.serve.errors import SERVER_FAULT
+from f1_pipelines.serve.live_race import race_end
 from f1_pipelines.serve.openenv.models import F1Action, F1Observation, F1State
-from f1_pipelines.serve.race_factory import CLIENTS_FAULTS, ResetRequest, published_weekend
+from f1_pipelines.serve.race_factory import CLIENT_ERRORS, ResetRequest, published_weekend
 from f1_pipelines.sim.environment.environment import EpisodeOver, RaceEnvironment, Step
 from f1_pipelines.sim.environment.observation import Observation as Seen
 from f1_pipelines.sim.scenarios import ENV_VERSION, GRAND_PRIX, MAX_SEED, UNSEEN_FAMILY, BadScenario, seeds_of
@@ -51,7 +51,7 @@ class F1Environment(Environment[F1Action, F1Observation, F1State]):
             EpisodeOver: The session is closed.
             BadScenario, UnknownFamily, NoGrandPrix, NoWarehouse: What came and what is valid.
         """
-        return _without_details(lambda: self._begin(_request_of({**fields, "seed": seed}), episode_id))
+        return _hide_faults(lambda: self._begin(_parse_request({**fields, "seed": seed}), episode_id))
 
     def step(self, action: F1Action, timeout_s: float | None = None, **_: Any) -> F1Observation:
         """Call the coming lap.
@@ -59,7 +59,7 @@ class F1Environment(Environment[F1Action, F1Observation, F1State]):
         Raises:
             EpisodeOver: The race is over, none has begun, or the session is closed.
         """
-        return _without_details(lambda: self._step(action))
+        return _hide_faults(lambda: self._step(action))
 
     async def reset_async(self, seed: int | None = None, episode_id: str | None = None,
                           **fields: Any) -> F1Observation:
@@ -93,7 +93,7 @@ class F1Environment(Environment[F1Action, F1Observation, F1State]):
 
     def _begin(self, request: ResetRequest, episode_id: str | None) -> F1Observation:
         self._check_open()
-        seed = _drawn(request) if request.seed is None else request.seed
+        seed = _draw_seed(request) if request.seed is None else request.seed
         self._seen = self._race.reset(seed, request.family, request.split, request.circuit, request.weekend,
                                       request.car)
         self._with_text, scenario = request.text, self._race.scenario
@@ -118,7 +118,7 @@ class F1Environment(Environment[F1Action, F1Observation, F1State]):
             raise EpisodeOver("this session is closed: connect again.")
 
 
-def _drawn(request: ResetRequest) -> int:
+def _draw_seed(request: ResetRequest) -> int:
     """Any seed of the split that was named; of the training split without one."""
     start = secrets.randbelow(MAX_SEED - 1000)
     if request.family == GRAND_PRIX:
@@ -127,7 +127,7 @@ def _drawn(request: ResetRequest) -> int:
     return seeds_of(request.family, split, 1, start)[0]
 
 
-def _request_of(fields: dict[str, Any]) -> ResetRequest:
+def _parse_request(fields: dict[str, Any]) -> ResetRequest:
     try:
         return ResetRequest.model_validate(fields)
     except ValidationError as problem:
@@ -140,15 +140,15 @@ def _observation(step: Step, with_text: bool) -> F1Observation:
     # Made without validation, which costs more than the lap: these numbers are our own.
     return F1Observation.model_construct(
         text=step.observation.text if with_text else "", race=step.observation, error=step.info.get("error"),
-        reward=step.reward, done=step.done, end=end_of(step) if step.done else None, metadata={})
+        reward=step.reward, done=step.done, end=race_end(step) if step.done else None, metadata={})
 
 
-def _without_details(work: Callable[[], EpisodeReply]) -> EpisodeReply:
+def _hide_faults(work: Callable[[], EpisodeReply]) -> EpisodeReply:
     """Do it; a fault of ours reaches no client with its words, which may name paths."""
     try:
         return work()
-    except CLIENTS_FAULTS:
+    except CLIENT_ERRORS:
         raise
     except Exception:
         logging.getLogger(__name__).exception("a race failed")
-        raise ServerFault(FAULT) from None
+        raise ServerFault(SERVER_FAULT) from None

@@ -19,7 +19,7 @@ from f1_pipelines.serve.settings import ServeSettings
 
 NAME = "f1_race_engineer"
 # Of OpenEnv's routes. Its /reset, /step and /state make an environment for each request: episodes.py has ours.
-OURS = ("/ws", "/health", "/schema", "/metadata")
+OPENENV_PATHS = ("/ws", "/health", "/schema", "/metadata")
 
 
 def add_openenv(app: FastAPI, settings: ServeSettings) -> None:
@@ -28,7 +28,7 @@ def add_openenv(app: FastAPI, settings: ServeSettings) -> None:
     HTTPEnvServer(F1Environment, F1Action, F1Observation, settings.sockets, env_name=NAME,
                   state_cls=F1State).register_routes(scratch)
     for route in scratch.routes:
-        if getattr(route, "path", None) in OURS:
+        if getattr(route, "path", None) in OPENENV_PATHS:
             if isinstance(route, WebSocketRoute) and route.path == "/ws":
                 route.app = SocketLimits(route.app, settings)
             app.router.routes.append(route)
@@ -64,7 +64,7 @@ class SocketLimits:
                 wait_s = bucket.take(time.monotonic())
                 if wait_s:
                     await asyncio.sleep(wait_s)
-                problem = _problem(message, limits.body_kib * 1024)
+                problem = _message_error(message, limits.body_kib * 1024)
                 if problem is None:
                     return message
                 await tell(WSErrorCode.INVALID_JSON, problem)
@@ -76,7 +76,7 @@ class SocketLimits:
         await self._app(scope, limited, send)
 
 
-def _problem(message: Message, most_bytes: int) -> str | None:
+def _message_error(message: Message, most_bytes: int) -> str | None:
     """Why a message is not even read."""
     text = message.get("text")
     if text is None or not text.lstrip().startswith("{"):

@@ -9,8 +9,8 @@ from nicegui import ui
 
 from f1_pipelines.serve.finishing_orders import GRID, PROMOTED, RESULT, OrderUnknown, checkpoints, order_of
 from f1_pipelines.serve.notices import newest_result
-from f1_pipelines.serve.pages.frame import PATIENCE_S, card, frame, in_thread, notices, of_the_warehouse
-from f1_pipelines.serve.pages.lines import form, slopes
+from f1_pipelines.serve.pages.frame import RESPONSE_TIMEOUT_S, card, frame, in_thread, show_notices, warehouse_notices
+from f1_pipelines.serve.pages.prediction_charts import order_slopes, season_form
 from f1_pipelines.serve.published_warehouse import NoWarehouse, published
 from f1_pipelines.serve.routes.predictions import comparison_of
 from f1_pipelines.serve.schemas import Comparison
@@ -18,19 +18,19 @@ from f1_pipelines.serve.schemas import Comparison
 # Of several protocols that judged a race, the one in which models learn as they would have.
 _PROTOCOLS = ["prequential_2026", "rolling_2019_2025", "holdout_2025"]
 # A click on the legend shows the others: a dozen lines at once say nothing.
-_FIRST_SHOWN = ("champion", "champion_ewc", "grid", "qualifying", "rank_sum")
-_SAID = {"spearman": "rank correlation", "top1": "winner hit", "podium_overlap": "podium hit",
-         "mae_positions": "places off", "log_loss_win": "log loss win"}
+_DEFAULT_PREDICTORS = ("champion", "champion_ewc", "grid", "qualifying", "rank_sum")
+_METRIC_LABELS = {"spearman": "rank correlation", "top1": "winner hit", "podium_overlap": "podium hit",
+                  "mae_positions": "places off", "log_loss_win": "log loss win"}
 _NAMES = {GRID: "the grid", RESULT: "the result", PROMOTED: "the promoted model"}
 
 
 def register() -> None:
     """Make the page known."""
 
-    @ui.page("/compare", response_timeout=PATIENCE_S)
+    @ui.page("/compare", response_timeout=RESPONSE_TIMEOUT_S)
     async def compare(request: Request) -> None:
         with frame("/compare", "Compare"):
-            notices(of_the_warehouse())
+            show_notices(warehouse_notices())
             try:
                 seasons, models, last = await in_thread(_choices)
             except NoWarehouse:
@@ -58,12 +58,12 @@ class SeasonForm:
                     "data-mark=nothing")
                 return
             weekends = list(dict.fromkeys(rows["weekend"]))
-            means = rows.groupby("predictor")[list(_SAID)].mean().sort_values("spearman", ascending=False)
+            means = rows.groupby("predictor")[list(_METRIC_LABELS)].mean().sort_values("spearman", ascending=False)
             wide = rows.pivot_table(index="weekend", columns="predictor", values="spearman", dropna=False)
             wide = wide.reindex(weekends)
             lines = {name: [None if pd.isna(value) else value for value in wide[name]] for name in means.index}
-            shown = [name for name in lines if name in _FIRST_SHOWN]
-            ui.echart(form(weekends, lines, shown)).classes("w-full h-96").props("data-mark=form")
+            shown = [name for name in lines if name in _DEFAULT_PREDICTORS]
+            ui.echart(season_form(weekends, lines, shown)).classes("w-full h-96").props("data-mark=form")
             ui.label(f"{len(weekends)} races, all starters, by protocol {rows['protocol'].iloc[0]}; means:").classes(
                 "text-caption opacity-80")
             table_rows = [{"predictor": name, **{column: "" if pd.isna(value) else f"{value:.3f}"
@@ -71,7 +71,7 @@ class SeasonForm:
             columns: list[dict[Any, Any]] = [{"name": "predictor", "label": "predictor", "field": "predictor",
                                               "align": "left"}, *(
                 {"name": name, "label": label, "field": name, "align": "right", "sortable": True}
-                for name, label in _SAID.items())]
+                for name, label in _METRIC_LABELS.items())]
             ui.table(rows=table_rows, columns=columns, row_key="predictor").props("dense flat hide-pagination").classes(
                 "w-full pw-figures").props("data-mark=means")
 
@@ -110,7 +110,7 @@ class TwoOrders:
             if comparison is None:
                 ui.label(problem).props("data-mark=no-order")
                 return
-            notices([sentence for sentence in comparison.notices if not sentence.startswith(("SAMPLE", "STALE"))])
+            show_notices([sentence for sentence in comparison.notices if not sentence.startswith(("SAMPLE", "STALE"))])
             for name, side in ((_NAMES.get(chosen[1], chosen[1]), comparison.a),
                                (_NAMES.get(chosen[2], chosen[2]), comparison.b)):
                 against = "" if side.spearman is None else f": rank correlation with the result {side.spearman:.2f}"
@@ -120,8 +120,8 @@ class TwoOrders:
                 ui.label(f"Between the two: {comparison.spearman_between:.2f}").classes("text-base font-medium").props(
                     "data-mark=between")
             names = _axis(chosen[1], comparison, "a"), _axis(chosen[2], comparison, "b")
-            ui.echart(slopes(comparison,
-                             names)).classes("w-full").style(f"height: {60 + 24 * len(comparison.cars)}px").props(
+            ui.echart(order_slopes(comparison,
+                                   names)).classes("w-full").style(f"height: {60 + 24 * len(comparison.cars)}px").props(
                 "data-mark=slopes")
 
 

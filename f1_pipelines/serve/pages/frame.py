@@ -16,7 +16,7 @@ PAGES = (("/", "Live simulator", "sports_motorsports"), ("/predict", "Predict", 
          ("/compare", "Compare", "compare_arrows"), ("/evidence", "Training evidence", "insights"),
          ("/operations", "Operations", "tune"))
 ACCENT = "#8e24aa"
-PATIENCE_S = 30.0  # for a page to be built, on a machine that trains meanwhile [s]
+RESPONSE_TIMEOUT_S = 30.0  # for a page to be built, on a machine that trains meanwhile [s]
 _THEMES = {"auto": (None, "brightness_auto"), "light": (False, "light_mode"), "dark": (True, "dark_mode")}
 _COLOURS = {"SAMPLE": "amber-8", "STALE": "deep-orange-7", "PROVISIONAL": "orange-7", "LOOK": "blue-grey-6",
             "SIMULATED": "blue-grey-6"}
@@ -49,21 +49,21 @@ def frame(here: str, title: str) -> Iterator[ui.column]:
     ui.colors(primary=ACCENT)
     with ui.left_drawer(value=False, bordered=True).props("overlay behavior=mobile").classes("p-2") as drawer:
         for path, name, icon in PAGES:
-            _way(path, name, icon, here).classes("w-full").props("align=left")
+            _navigation_button(path, name, icon, here).classes("w-full").props("align=left")
     with ui.header(elevated=True).classes("items-center px-3 py-1 gap-1 bg-grey-10"):
         ui.button(icon="menu", on_click=drawer.toggle).props('flat round color=white aria-label="All pages"').classes(
             "lg:hidden")
         ui.label("F1 pit wall").classes("text-lg font-bold mr-2 whitespace-nowrap")
         with ui.row().classes("gap-0 max-lg:hidden"):
             for path, name, icon in PAGES:
-                _way(path, name, icon, here, "white")
+                _navigation_button(path, name, icon, here, "white")
         ui.space()
-        _theme()
+        _theme_button()
     with ui.column().classes("w-full max-w-screen-xl mx-auto gap-3") as content:
         yield content
 
 
-def notices(sentences: list[str]) -> None:
+def show_notices(sentences: list[str]) -> None:
     """What must be said beside data, each in the colour of its first word."""
     for sentence in sentences:
         first = sentence.split(":")[0].split(" ")[0].rstrip(",")
@@ -73,7 +73,7 @@ def notices(sentences: list[str]) -> None:
             ui.label(sentence).classes("text-sm")
 
 
-def of_the_warehouse() -> list[str]:
+def warehouse_notices() -> list[str]:
     """What must be said of everything that is stored, or that nothing is."""
     try:
         with published() as connection:
@@ -90,14 +90,14 @@ def card(title: str, classes: str = "w-full") -> ui.card:
     return made
 
 
-def _way(path: str, name: str, icon: str, here: str, colour: str | None = None) -> ui.button:
+def _navigation_button(path: str, name: str, icon: str, here: str, colour: str | None = None) -> ui.button:
     button = ui.button(name, icon=icon, on_click=lambda: ui.navigate.to(path))
     now = " aria-current=page" if path == here else ""
     return button.props(f"no-caps {'unelevated' if path == here else 'flat'}"
                         f"{f' text-color={colour}' if colour else ''}{now}").classes("px-2")
 
 
-def _theme() -> None:
+def _theme_button() -> None:
     """The choice of light and dark. A cookie keeps it, so that the next page begins in it."""
     chosen = ui.context.client.request.cookies.get("theme", "auto")
     chosen = chosen if chosen in _THEMES else "auto"

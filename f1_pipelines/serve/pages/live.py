@@ -9,21 +9,21 @@ from typing import TypeVar
 from fastapi import Request
 from nicegui import run, ui
 
-from f1_pipelines.serve.errors import FAULT
+from f1_pipelines.serve.errors import SERVER_FAULT
 from f1_pipelines.serve.live_race import Lap, LiveRace
-from f1_pipelines.serve.pages import charts
-from f1_pipelines.serve.pages.choice import ChoiceForm
-from f1_pipelines.serve.pages.chooser import Chooser
-from f1_pipelines.serve.pages.frame import PATIENCE_S, card, frame, notices
-from f1_pipelines.serve.pages.tower import DecisionLog, ScoreBars, Tower
-from f1_pipelines.serve.policies import PolicyUnavailable, offers
-from f1_pipelines.serve.race_factory import BY_HAND, CLIENTS_FAULTS, begin_race
+from f1_pipelines.serve.pages import race_charts
+from f1_pipelines.serve.pages.command_form import CommandForm
+from f1_pipelines.serve.pages.frame import RESPONSE_TIMEOUT_S, card, frame, show_notices
+from f1_pipelines.serve.pages.race_form import RaceForm
+from f1_pipelines.serve.pages.tower import DecisionLog, ScoreBars, TimingTower
+from f1_pipelines.serve.policies import PolicyUnavailable, available_policies
+from f1_pipelines.serve.race_factory import BY_HAND, CLIENT_ERRORS, begin_race
 from f1_pipelines.serve.routes.predictions import driver_name
 from f1_pipelines.serve.settings import ServeSettings
 from f1_pipelines.sim.scenarios import GRAND_PRIX
 
 T = TypeVar("T")
-SIMULATED = "SIMULATED: a race of this project's simulator. Nothing of it happened."
+SIMULATED_NOTICE = "SIMULATED: a race of this project's simulator. Nothing of it happened."
 _CHART = "w-full"
 
 
@@ -31,10 +31,10 @@ def register(settings: ServeSettings) -> None:
     """Make the page known. At most `settings.races` races think at once; others wait."""
     thinking = asyncio.Semaphore(settings.races)
 
-    @ui.page("/", response_timeout=PATIENCE_S)
+    @ui.page("/", response_timeout=RESPONSE_TIMEOUT_S)
     def live(request: Request) -> None:
         with frame("/", "Live simulator"):
-            notices([SIMULATED])
+            show_notices([SIMULATED_NOTICE])
             shown = LivePage(dict(request.query_params), thinking)
             ui.timer(0.0, shown.begin, once=True)  # the page is there before its race: a model may take long to load
 
@@ -46,7 +46,7 @@ class LivePage:
         self._thinking, self._turn = thinking, asyncio.Lock()  # one thought at a time: laps come in order
         self._race: LiveRace | None = None
         with ui.card().classes("w-full p-3"), ui.row().classes("w-full items-end gap-2"):
-            self._form = ChoiceForm(query)
+            self._form = RaceForm(query)
             ui.button("New race", icon="flag", on_click=self.begin).props("no-caps data-mark=new-race")
         with ui.card().classes("w-full p-3 gap-1"):
             with ui.row().classes("w-full items-center gap-3"):
@@ -68,7 +68,7 @@ class LivePage:
                 with card("Track: distances as the leader crosses the line"):
                     self._ring = ui.echart({}).classes(f"{_CHART} h-80")
                 with card("Lap table"):
-                    self._tower = Tower()
+                    self._tower = TimingTower()
                 with card("Score, six parts"):
                     self._bars = ScoreBars()
                 with card("Weather"):
@@ -94,8 +94,8 @@ class LivePage:
         self._race = race
         self._chooser.clear()
         with self._chooser:
-            Chooser(race.opponents, self._call)
-        self._who.text = _who_speaks(race)
+            CommandForm(race.opponents, self._call)
+        self._who.text = _race_caption(race)
         self._briefing.text = race.briefing
         self._tyres.style(f"height: {max(150, 60 + 22 * len(race.laps[0].cars))}px")
         self._log.begin(race)
@@ -144,11 +144,11 @@ class LivePage:
         try:
             async with self._turn, self._thinking:
                 return await run.io_bound(work)
-        except (*CLIENTS_FAULTS, PolicyUnavailable) as problem:
+        except (*CLIENT_ERRORS, PolicyUnavailable) as problem:
             message = str(problem)
         except Exception:
             logging.getLogger(__name__).exception("a race failed")
-            message = FAULT
+            message = SERVER_FAULT
         self._pause()
         ui.notify(message, type="negative", multi_line=True)
         return None
@@ -171,9 +171,9 @@ class LivePage:
         place = f"P{ours.position}" if ours.standing == "running" else f"out ({ours.standing})"
         end = f"score {race.end.score:.3f}" if race.end else f"score so far {lap.score_so_far:.3f}"
         self._head.text = f"{'Flag' if race.over else 'Lap'} {lap.lap}/{lap.laps} · {place} of {len(lap.cars)} · " \
-                          f"{charts.STATUS_NAMES[lap.next_status]} · {end}"
-        for chart, options in ((self._ring, charts.ring(lap)), (self._gaps, charts.gaps(race.laps)),
-                               (self._tyres, charts.tyres(race.laps)), (self._weather, charts.weather(race.laps))):
+                          f"{race_charts.STATUS_NAMES[lap.next_status]} · {end}"
+        for chart, options in ((self._ring, race_charts.ring(lap)), (self._gaps, race_charts.gaps(race.laps)),
+                               (self._tyres, race_charts.tyres(race.laps)), (self._weather, race_charts.weather(race.laps))):
             chart.options.clear()
             chart.options.update(options)
             chart.update()
@@ -184,11 +184,11 @@ class LivePage:
             self._pause()
 
 
-def _who_speaks(race: LiveRace) -> str:
+def _race_caption(race: LiveRace) -> str:
     """Which race this is, and who calls it."""
     scenario = race.scenario
     where = f"{scenario.weekend}, {driver_name(scenario.drivers[0])}, " if scenario.family == GRAND_PRIX else ""
-    offer = next((offer for offer in offers() if offer.name == race.name), None)
+    offer = next((offer for offer in available_policies() if offer.name == race.name), None)
     caller = "you" if race.name == BY_HAND else f"{race.name} ({offer.kind})" if offer else race.name
     return f"On the pit wall: {caller} · {scenario.family}, {where}seed {scenario.seed} ({scenario.split}), " \
            f"{scenario.circuit.circuit}, environment {race.env_version}"

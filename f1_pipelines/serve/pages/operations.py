@@ -7,15 +7,15 @@ from datetime import UTC, datetime
 from nicegui import ui
 
 from f1_pipelines.identity.weekends import UnknownWeekend
-from f1_pipelines.serve.dagster_api import ASSET_JOB, DagsterUnavailable, Materialized, Run
-from f1_pipelines.serve.finishing_orders import OrderUnknown, next_key
+from f1_pipelines.serve.dagster_api import ASSET_JOB, AssetFreshness, DagsterUnavailable, Run
+from f1_pipelines.serve.finishing_orders import OrderUnknown, upcoming_weekend
 from f1_pipelines.serve.notices import newest_result
-from f1_pipelines.serve.pages.frame import PATIENCE_S, card, frame, in_thread, notices, of_the_warehouse
+from f1_pipelines.serve.pages.frame import RESPONSE_TIMEOUT_S, card, frame, in_thread, show_notices, warehouse_notices
 from f1_pipelines.serve.published_warehouse import NoWarehouse, published
 from f1_pipelines.serve.routes.operations import NO_KEY, KeyRefused, Operations
 from f1_pipelines.serve.routes.predictions import weekends_of
 
-_RUNS_SHOWN, _LOOKS_AGAIN_S = 15, 5.0
+_RUNS_SHOWN, _REFRESH_S = 15, 5.0
 _COLOURS = {"SUCCESS": "positive", "FAILURE": "negative", "CANCELED": "grey", "STARTED": "info"}
 _STATE = """<q-td :props="props"><q-badge :color="props.row.colour">{{ props.value }}</q-badge></q-td>"""
 _LINK = """<q-td :props="props"><a :href="props.row.link" target="_blank" rel="noopener" class="pw-link">
@@ -25,13 +25,13 @@ _LINK = """<q-td :props="props"><a :href="props.row.link" target="_blank" rel="n
 def register(operations: Operations) -> None:
     """Make the page known."""
 
-    @ui.page("/operations", response_timeout=PATIENCE_S)
+    @ui.page("/operations", response_timeout=RESPONSE_TIMEOUT_S)
     async def page() -> None:
         with frame("/operations", "Operations"):
-            notices(of_the_warehouse())
+            show_notices(warehouse_notices())
             shown = OperationsPage(operations)
             await shown.look()
-            ui.timer(_LOOKS_AGAIN_S, shown.look, immediate=False)
+            ui.timer(_REFRESH_S, shown.look, immediate=False)
 
 
 class OperationsPage:
@@ -61,7 +61,7 @@ class OperationsPage:
     async def look(self) -> None:
         """Ask Dagster and the warehouse how things stand."""
         api = self._operations.dagster
-        self._newest.text = await in_thread(_newest)
+        self._newest.text = await in_thread(_newest_result_text)
         try:
             runs = await in_thread(api.runs, _RUNS_SHOWN)
             fresh = await in_thread(api.materialized)
@@ -71,7 +71,7 @@ class OperationsPage:
             return
         self._state.text = idle or "Dagster is running and takes up what is asked for."
         self._runs.rows = [_run_row(ran, api.url) for ran in runs]
-        self._fresh.rows = [_fresh_row(made, api.url) for made in fresh]
+        self._fresh.rows = [_freshness_row(made, api.url) for made in fresh]
 
     def _start(self) -> None:
         if not self._operations.has_key:
@@ -118,7 +118,7 @@ def _run_row(ran: Run, url: str) -> dict[str, object]:
             "link": f"{url}/runs/{ran.id}"}
 
 
-def _fresh_row(made: Materialized, url: str) -> dict[str, object]:
+def _freshness_row(made: AssetFreshness, url: str) -> dict[str, object]:
     return {"group": made.group, "asset": made.asset,
             "made": f"{made.at:%Y-%m-%d %H:%M} UTC" if made.at else "never here",
             "age": _age(made.at), "link": f"{url}/assets/{made.asset}"}
@@ -132,7 +132,7 @@ def _age(at: datetime | None) -> str:
         else f"{minutes / 1440:.0f} days"
 
 
-def _newest() -> str:
+def _newest_result_text() -> str:
     try:
         with published() as connection:
             newest = newest_result(connection)
@@ -149,7 +149,7 @@ def _weekends() -> tuple[list[str], str | None, str | None]:
             keys = [row.weekend for row in weekends_of(connection) if row.state != "cancelled"]
             newest = newest_result(connection)
             try:
-                upcoming = next_key(connection)
+                upcoming = upcoming_weekend(connection)
             except OrderUnknown:
                 upcoming = None
     except NoWarehouse:

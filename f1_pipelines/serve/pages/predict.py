@@ -4,42 +4,42 @@ from __future__ import annotations
 from fastapi import Request
 from nicegui import ui
 
-from f1_pipelines.serve.finishing_orders import OrderUnknown, next_key, predicted_order, season_hits
-from f1_pipelines.serve.pages.frame import PATIENCE_S, card, frame, in_thread, notices, of_the_warehouse
-from f1_pipelines.serve.pages.lines import hits_by_race, probabilities
+from f1_pipelines.serve.finishing_orders import OrderUnknown, predicted_order, season_hits, upcoming_weekend
+from f1_pipelines.serve.pages.frame import RESPONSE_TIMEOUT_S, card, frame, in_thread, show_notices, warehouse_notices
+from f1_pipelines.serve.pages.prediction_charts import hits_by_race, probabilities
 from f1_pipelines.serve.published_warehouse import NoWarehouse, published
 from f1_pipelines.serve.routes.predictions import constructor_name, prediction_of, weekends_of
 from f1_pipelines.serve.schemas import Prediction, WeekendRow
 from f1_pipelines.tables.features import STAGES
 
-LATEST = "the last one reached"
-_NOT_ON_PHONES = "gt-xs"
+LATEST_STAGE = "the last one reached"
+_HIDDEN_ON_PHONES = "gt-xs"
 _COLUMNS = [
     {"name": "place", "label": "P", "field": "predicted_position", "align": "right"},
     {"name": "name", "label": "driver", "field": "name", "align": "left"},
-    {"name": "team", "label": "constructor", "field": "team", "align": "left", "classes": _NOT_ON_PHONES,
-     "headerClasses": _NOT_ON_PHONES},
+    {"name": "team", "label": "constructor", "field": "team", "align": "left", "classes": _HIDDEN_ON_PHONES,
+     "headerClasses": _HIDDEN_ON_PHONES},
     *({"name": name, "label": name[2:], "field": name, "align": "right"} for name in ("p_win", "p_podium", "p_points")),
     {"name": "expected", "label": "expected", "field": "expected", "align": "right"},
     {"name": "actual", "label": "actual", "field": "actual", "align": "right"},
 ]
-_CHANCE = """<q-td :props="props"><div class="row items-center no-wrap justify-end">
+_PROBABILITY_CELL = """<q-td :props="props"><div class="row items-center no-wrap justify-end">
 <q-linear-progress :value="props.value" size="6px" class="q-mr-sm gt-xs" style="width: 2.5rem"></q-linear-progress>
 <span style="min-width: 3em">{{ (props.value * 100).toFixed(1) }} %</span></div></q-td>"""
-_HIT = """<q-td :props="props">{{ props.value }}<q-icon v-if="props.row.hit" name="check_circle" color="positive"
-class="q-ml-xs"></q-icon></q-td>"""
+_EXACT_MATCH_CELL = """<q-td :props="props">{{ props.value }}<q-icon v-if="props.row.hit" name="check_circle"
+color="positive" class="q-ml-xs"></q-icon></q-td>"""
 
 
 def register() -> None:
     """Make the page known."""
 
-    @ui.page("/predict", response_timeout=PATIENCE_S)
+    @ui.page("/predict", response_timeout=RESPONSE_TIMEOUT_S)
     async def predict(request: Request) -> None:
         with frame("/predict", "Predict"):
             try:
                 rows, upcoming = await in_thread(_weekends)
             except NoWarehouse:
-                notices(of_the_warehouse())
+                show_notices(warehouse_notices())
                 return
             await PredictPage(rows, request.query_params.get("weekend") or upcoming).show()
 
@@ -56,7 +56,7 @@ class PredictPage:
                                     on_change=self._to_season).classes("w-24").props("data-mark=season")
             self.weekend = ui.select(self._of_season(), value=first, label="Weekend", on_change=self.show).classes(
                 "min-w-64 grow").props("data-mark=weekend")
-            self.stage = ui.select([LATEST, *STAGES], value=LATEST, label="By what was known then",
+            self.stage = ui.select([LATEST_STAGE, *STAGES], value=LATEST_STAGE, label="By what was known then",
                                    on_change=self.show).classes("min-w-44 grow").props("data-mark=stage")
         self._answer = ui.column().classes("w-full gap-3")
 
@@ -64,13 +64,13 @@ class PredictPage:
         """The prediction of what is chosen."""
         if self.weekend.value is None:
             return
-        stage = None if self.stage.value == LATEST else self.stage.value
+        stage = None if self.stage.value == LATEST_STAGE else self.stage.value
         self._answer.clear()
         with self._answer:
             try:
                 prediction, hits = await in_thread(_prediction_and_hits, self.weekend.value, stage, self.season.value)
             except (OrderUnknown, NoWarehouse) as problem:
-                notices(of_the_warehouse())
+                show_notices(warehouse_notices())
                 ui.label(str(problem.args[0])).classes("text-base").props("data-mark=nothing")
                 return
             _show_prediction(prediction, hits)
@@ -86,7 +86,7 @@ class PredictPage:
 
 
 def _show_prediction(prediction: Prediction, hits: list[dict[str, object]]) -> None:
-    notices(prediction.notices)
+    show_notices(prediction.notices)
     over = prediction.spearman is not None
     with ui.card().classes("w-full p-3 gap-1"):
         ui.label(f"{prediction.event} {prediction.race_start:%Y}").classes("text-h6").props("data-mark=event")
@@ -110,8 +110,8 @@ def _show_prediction(prediction: Prediction, hits: list[dict[str, object]]) -> N
             table = ui.table(rows=rows, columns=columns, row_key="driver").props("dense flat hide-pagination").classes(
                 "w-full pw-figures").props("data-mark=ranking")
             for name in ("p_win", "p_podium", "p_points"):
-                table.add_slot(f"body-cell-{name}", _CHANCE)
-            table.add_slot("body-cell-actual", _HIT)
+                table.add_slot(f"body-cell-{name}", _PROBABILITY_CELL)
+            table.add_slot("body-cell-actual", _EXACT_MATCH_CELL)
         with ui.column().classes("lg:col-span-4 gap-3 min-w-0"):
             if has_chances:
                 with card("Chances of the first ten"):
@@ -126,7 +126,7 @@ def _weekends() -> tuple[list[WeekendRow], str | None]:
     with published() as connection:
         rows = weekends_of(connection)
         try:
-            return rows, next_key(connection)
+            return rows, upcoming_weekend(connection)
         except OrderUnknown:
             return rows, None
 

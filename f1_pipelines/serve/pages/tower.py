@@ -7,7 +7,7 @@ from f1_pipelines.serve.live_race import CarOnLap, Lap, LiveRace
 from f1_pipelines.serve.routes.predictions import driver_name
 from f1_pipelines.sim.scoring.dimensions import WEIGHTS
 
-_TALK = {"RADIO_DRIVER": "headset_mic", "DRAFT_PIT_WALL": "edit_note", "BRIEF_MEDIA": "mic"}
+_MESSAGE_ICONS = {"RADIO_DRIVER": "headset_mic", "DRAFT_PIT_WALL": "edit_note", "BRIEF_MEDIA": "mic"}
 _NAMES = {"race": "Race result", "strategy": "Strategy", "tyres": "Tyres", "fuel": "Fuel", "comms": "Messages",
           "operations": "Operations"}
 _COLUMNS = [
@@ -22,7 +22,7 @@ _TYRE = """<q-td :props="props"><span :class="'pw-tyre pw-' + props.row.compound
 <span class="q-ml-xs">{{ props.row.age }}</span></q-td>"""
 
 
-class Tower:
+class TimingTower:
     """The cars by position after a lap."""
 
     def __init__(self) -> None:
@@ -102,7 +102,7 @@ def _entry(lap: Lap) -> ui.row:
         if call is None:
             ui.label("the driver is alone").classes("text-sm opacity-70")
             return row
-        ui.icon(_TALK.get(call.command.split(" ")[0], "error" if call.error else "chevron_right"), size="xs")
+        ui.icon(_MESSAGE_ICONS.get(call.command.split(" ")[0], "error" if call.error else "chevron_right"), size="xs")
         with ui.column().classes("gap-0 min-w-0 grow"):
             ui.label(call.command).classes("text-sm font-medium break-words").props("data-mark=called")
             for text, style in ((call.error and f"no command, so the car stays out: {call.error}", "text-negative"),

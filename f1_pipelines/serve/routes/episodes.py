@@ -11,25 +11,25 @@ from pydantic import BaseModel, ConfigDict, Field
 from f1_pipelines.serve.openenv.environment import ServerFault
 from f1_pipelines.serve.openenv.models import F1Action, F1Observation, F1State
 from f1_pipelines.serve.openenv.sessions import NoSession, Session, Sessions, TooManySessions
-from f1_pipelines.serve.race_factory import CLIENTS_FAULTS, ResetRequest
+from f1_pipelines.serve.race_factory import CLIENT_ERRORS, ResetRequest
 from f1_pipelines.serve.settings import ServeSettings
 from f1_pipelines.sim.environment.environment import EpisodeOver
 
 HEADER = "X-Session-Id"
 SessionId = Annotated[str | None, Field(max_length=60)]
 InHeader = Annotated[SessionId, Header(alias=HEADER)]
-REFUSALS: dict[int | str, dict[str, Any]] = {404: {"description": "No such session"},
-                                             409: {"description": "The race is over"},
+ERROR_RESPONSES: dict[int | str, dict[str, Any]] = {404: {"description": "No such session"},
+                                                    409: {"description": "The race is over"},
             422: {"description": "Not understood"}, 503: {"description": "All sessions are taken"}}
 
 
-class Reset(ResetRequest):
+class SessionResetRequest(ResetRequest):
     """Which race, in a session that is there or in a new one."""
 
     session_id: SessionId = None
 
 
-class Step(BaseModel):
+class StepRequest(BaseModel):
     """The call of the coming lap."""
 
     model_config = ConfigDict(extra="forbid")
@@ -38,7 +38,7 @@ class Step(BaseModel):
     session_id: SessionId = None
 
 
-class Closing(BaseModel):
+class CloseRequest(BaseModel):
     """Which session ends."""
 
     model_config = ConfigDict(extra="forbid")
@@ -46,7 +46,7 @@ class Closing(BaseModel):
     session_id: SessionId = None
 
 
-class Turn(BaseModel):
+class EpisodeResponse(BaseModel):
     """An observation, with its reward and whether the race is over, as OpenEnv sends them."""
 
     session_id: str
@@ -57,19 +57,21 @@ class Turn(BaseModel):
 
 def router(settings: ServeSettings) -> APIRouter:
     """The routes, with sessions of their own."""
-    routes = APIRouter(tags=["environment"], responses=REFUSALS)
+    routes = APIRouter(tags=["environment"], responses=ERROR_RESPONSES)
     sessions = Sessions(settings.sessions, settings.idle_s, settings.session_s)
 
-    def turn(session: Session, observation: F1Observation, response: Response) -> Turn:
+    def turn(session: Session, observation: F1Observation, response: Response) -> EpisodeResponse:
         response.headers[HEADER] = session.id
-        return Turn(session_id=session.id, observation=observation, reward=observation.reward, done=observation.done)
+        return EpisodeResponse(session_id=session.id, observation=observation, reward=observation.reward,
+                               done=observation.done)
 
     @routes.post("/reset")
-    async def reset(response: Response, request: Reset | None = None, session_id: InHeader = None) -> Turn:
+    async def reset(response: Response, request: SessionResetRequest | None = None,
+                    session_id: InHeader = None) -> EpisodeResponse:
         """Begin a race, in a new session or in that of `X-Session-Id`."""
-        request = request or Reset()
+        request = request or SessionResetRequest()
         known = session_id or request.session_id
-        with refusing():
+        with client_errors():
             session = sessions.get(known) if known else sessions.open()
             try:
                 async with session.turn:
@@ -81,9 +83,9 @@ def router(settings: ServeSettings) -> APIRouter:
         return turn(session, observation, response)
 
     @routes.post("/step")
-    async def step(response: Response, call: Step, session_id: InHeader = None) -> Turn:
+    async def step(response: Response, call: StepRequest, session_id: InHeader = None) -> EpisodeResponse:
         """Call the coming lap."""
-        with refusing():
+        with client_errors():
             session = sessions.get(session_id or call.session_id)
             async with session.turn:
                 observation = await session.environment.step_async(call.action)
@@ -93,20 +95,20 @@ def router(settings: ServeSettings) -> APIRouter:
     async def state(session_id: InHeader = None,
                     query: Annotated[SessionId, Query(alias="session_id")] = None) -> F1State:
         """Which race a session is in, and how far."""
-        with refusing():
+        with client_errors():
             return sessions.get(session_id or query).environment.state
 
     @routes.post("/close", status_code=204)
-    async def close(closing: Closing | None = None, session_id: InHeader = None) -> None:
+    async def close(closing: CloseRequest | None = None, session_id: InHeader = None) -> None:
         """End a session: each later request of it is an error."""
-        with refusing():
+        with client_errors():
             sessions.close(session_id or (closing.session_id if closing else None))
 
     return routes
 
 
 @contextmanager
-def refusing() -> Iterator[None]:
+def client_errors() -> Iterator[None]:
     """What a client can mend, as the status that says so."""
     try:
         yield
@@ -118,5 +120,5 @@ def refusing() -> Iterator[None]:
         raise HTTPException(503, str(problem), {"Retry-After": "10"}) from None
     except ServerFault as problem:
         raise HTTPException(500, str(problem)) from None
-    except CLIENTS_FAULTS as problem:
+    except CLIENT_ERRORS as problem:
         raise HTTPException(422, str(problem)) from None

@@ -17,12 +17,12 @@ from f1_pipelines.serve.dagster_api import ASSET_JOB, DagsterApi, DagsterUnavail
 from f1_pipelines.serve.finishing_orders import OrderUnknown
 from f1_pipelines.serve.notices import newest_result
 from f1_pipelines.serve.published_warehouse import NoWarehouse, published
-from f1_pipelines.serve.schemas import Key, Refusal
+from f1_pipelines.serve.schemas import ErrorDetail, Key
 from f1_pipelines.serve.settings import ServeSettings
 from f1_pipelines.settings import settings
 
 # What an update of the ranker changes, in the order of the graph.
-FINETUNED = ("ewc_ranker", "promoted_ranker", "race_predictions", "ranking_evaluation")
+FINETUNE_ASSETS = ("ewc_ranker", "promoted_ranker", "race_predictions", "ranking_evaluation")
 NO_KEY = "nothing can be started from here: no key is set on this server; set F1_API_KEY and start it again"
 WRONG_KEY = "the key in X-API-KEY is missing or wrong"
 RunId = Annotated[str, Path(pattern=r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$", description="Of a Dagster run")]
@@ -40,7 +40,7 @@ class StartRequest(BaseModel):
     weekend: Key
 
 
-class Finetuning(BaseModel):
+class FinetuneRequest(BaseModel):
     """Through which weekend; the last one with a result without."""
 
     model_config = ConfigDict(extra="forbid")
@@ -98,7 +98,7 @@ class Operations:
             if newest is None:
                 raise OrderUnknown("there is no result to learn from yet; start /ingest/finish for a weekend first")
             key = newest[0]
-        return self._start(ASSET_JOB, key, FINETUNED)
+        return self._start(ASSET_JOB, key, FINETUNE_ASSETS)
 
     def _start(self, job: str, key: str, assets: tuple[str, ...] = ()) -> Run:
         known = weekend(key, settings().calendar_path).key
@@ -115,10 +115,10 @@ class Operations:
 def router(settings: ServeSettings) -> APIRouter:
     """The routes /ingest, /ingest/finish, /finetune and /jobs/{id}."""
     operations = Operations(settings.api_key, settings.dagster_url)
-    refusals: dict[int | str, dict[str, Any]] = {404: {"model": Refusal, "description": "Not known"},
-                503: {"model": Refusal, "description": "Dagster or the warehouse is not there"}}
-    guarded: dict[int | str, dict[str, Any]] = {**refusals, 401: {"model": Refusal, "description": "Wrong key"},
-               403: {"model": Refusal, "description": "No key is set on this server"}}
+    refusals: dict[int | str, dict[str, Any]] = {404: {"model": ErrorDetail, "description": "Not known"},
+                503: {"model": ErrorDetail, "description": "Dagster or the warehouse is not there"}}
+    guarded: dict[int | str, dict[str, Any]] = {**refusals, 401: {"model": ErrorDetail, "description": "Wrong key"},
+               403: {"model": ErrorDetail, "description": "No key is set on this server"}}
 
     def with_key(x_api_key: Annotated[str | None, Header()] = None) -> None:
         try:
@@ -134,7 +134,7 @@ def router(settings: ServeSettings) -> APIRouter:
         """After a race: results, laps, what the ranker learns from it, evaluation (job `post_race`)."""
         return _job_reply(lambda: operations.finish(order.weekend))
 
-    def finetune(order: Finetuning | None = None) -> Job:
+    def finetune(order: FinetuneRequest | None = None) -> Job:
         """Let the ranker learn through a weekend, then predict and judge anew."""
         return _job_reply(lambda: operations.finetune(order.weekend if order else None))
 

@@ -21,23 +21,23 @@ from f1_pipelines.serve.finishing_orders import (
     FinishingOrder,
     OrderUnknown,
     checkpoints,
-    next_key,
     order_of,
     predicted_order,
     result_order,
     spearman_between,
+    upcoming_weekend,
 )
 from f1_pipelines.serve.notices import data_notices
 from f1_pipelines.serve.published_warehouse import NoWarehouse, published
 from f1_pipelines.serve.schemas import (
     ComparedCar,
+    ComparedOrder,
     Comparison,
+    ErrorDetail,
     ModelRow,
     Prediction,
-    Question,
+    PredictionRequest,
     RankedCar,
-    Refusal,
-    Side,
     Stage,
     WeekendRow,
 )
@@ -48,13 +48,13 @@ from f1_pipelines.tables.features import STAGES
 Name = Annotated[str, Query(min_length=1, max_length=60)]
 
 
-_REFUSALS: dict[int | str, dict[str, Any]] = {404: {"model": Refusal, "description": "Not known"},
-             503: {"model": Refusal, "description": "No warehouse yet"}}
+_ERROR_RESPONSES: dict[int | str, dict[str, Any]] = {404: {"model": ErrorDetail, "description": "Not known"},
+             503: {"model": ErrorDetail, "description": "No warehouse yet"}}
 
 
 def router(_: ServeSettings) -> APIRouter:
     """The routes /predict, /weekends, /models and /compare."""
-    routes = APIRouter(tags=["predictions"], responses=_REFUSALS)
+    routes = APIRouter(tags=["predictions"], responses=_ERROR_RESPONSES)
     routes.post("/predict", summary="Ranked drivers with chances")(predict)
     routes.get("/weekends", summary="Every weekend, and what is stored of it")(weekends)
     routes.get("/models", summary="Every trained ranker, the promoted one first")(models)
@@ -62,29 +62,29 @@ def router(_: ServeSettings) -> APIRouter:
     return routes
 
 
-def predict(question: Question) -> Prediction:
+def predict(question: PredictionRequest) -> Prediction:
     """Ranked drivers with their chances, and the outcome where it is known."""
-    with _question() as connection:
-        key = _key(connection, question)
+    with _warehouse_connection() as connection:
+        key = _weekend_key(connection, question)
         return prediction_of(connection, predicted_order(connection, key, question.model, question.stage))
 
 
 def weekends(season: Annotated[int | None, Query(ge=1950, le=2100)] = None) -> list[WeekendRow]:
     """Every known weekend by race start, of one season if asked."""
-    with _question() as connection:
+    with _warehouse_connection() as connection:
         return weekends_of(connection, season)
 
 
 def models() -> list[ModelRow]:
     """Every trained ranker, the promoted one first, then the newest."""
-    with _question() as connection:
+    with _warehouse_connection() as connection:
         return [ModelRow(**row) for row in checkpoints(connection).to_dict("records")]
 
 
 def compare(weekend: Name, a: Name = PROMOTED, b: Name = RESULT, stage: Stage | None = None) -> Comparison:
     """Two orders of a race side by side: `grid`, `result`, `promoted` or a checkpoint of GET /models."""
-    with _question() as connection:
-        key = _key(connection, Question(weekend=weekend))
+    with _warehouse_connection() as connection:
+        key = _weekend_key(connection, PredictionRequest(weekend=weekend))
         return comparison_of(connection, order_of(connection, key, a, stage), order_of(connection, key, b, stage))
 
 
@@ -118,7 +118,8 @@ def prediction_of(connection: duckdb.DuckDBPyConnection, order: FinishingOrder) 
         made_at=order.made_at, stored=order.stored, spearman=spearman_between(order, actual) if known else None,
         exact_matches=int(rows["exact_match"].fillna(False).sum()) if known else None,
         notices=data_notices(connection, order).sentences(),
-        ranking=[RankedCar(**_plain(row) | {"name": driver_name(row["driver"]), "predicted_position": row["position"]})
+        ranking=[RankedCar(**_without_nan(row) | {"name": driver_name(row["driver"]),
+                                                  "predicted_position": row["position"]})
                  for row in rows.to_dict("records")])
 
 
@@ -133,14 +134,15 @@ def comparison_of(connection: duckdb.DuckDBPyConnection, a: FinishingOrder, b: F
     actual = result.rows.set_index("driver")["position"] if result else {}
     cars = cars.assign(constructor=cars["constructor_a"].fillna(cars["constructor_b"]), a=cars["position_a"],
                        b=cars["position_b"], actual_position=cars["driver"].map(actual)).sort_values(["a", "b"])
-    sides = [Side(name=order.name, stage=order.stage, trained_through=order.trained_through,
-                  look_back=order.in_sample, spearman=spearman_between(order, result) if result else None)
+    sides = [ComparedOrder(name=order.name, stage=order.stage, trained_through=order.trained_through,
+                           look_back=order.in_sample, spearman=spearman_between(order, result) if result else None)
              for order in (a, b)]
     notices = dict.fromkeys(sentence for order in (a, b) for sentence in data_notices(connection, order).sentences())
     return Comparison(
         weekend=a.weekend, event=known_weekend(a.weekend, settings().calendar_path).event_name, a=sides[0], b=sides[1],
         spearman_between=spearman_between(a, b), notices=list(notices),
-        cars=[ComparedCar(**_plain(row) | {"name": driver_name(row["driver"])}) for row in cars.to_dict("records")])
+        cars=[ComparedCar(**_without_nan(row) | {"name": driver_name(row["driver"])})
+              for row in cars.to_dict("records")])
 
 
 def driver_name(driver: str) -> str:
@@ -154,7 +156,7 @@ def constructor_name(constructor: str | None) -> str:
 
 
 @contextmanager
-def _question() -> Iterator[duckdb.DuckDBPyConnection]:
+def _warehouse_connection() -> Iterator[duckdb.DuckDBPyConnection]:
     """A connection, and what goes wrong with it as a reply."""
     try:
         with published() as connection:
@@ -165,9 +167,9 @@ def _question() -> Iterator[duckdb.DuckDBPyConnection]:
         raise HTTPException(404, str(problem.args[0])) from None
 
 
-def _key(connection: duckdb.DuckDBPyConnection, question: Question) -> str:
+def _weekend_key(connection: duckdb.DuckDBPyConnection, question: PredictionRequest) -> str:
     if question.weekend == "next":
-        return next_key(connection)
+        return upcoming_weekend(connection)
     if question.weekend is not None:
         return known_weekend(question.weekend, settings().calendar_path).key
     if question.season is None or question.round is None:
@@ -175,6 +177,6 @@ def _key(connection: duckdb.DuckDBPyConnection, question: Question) -> str:
     return weekend_of_round(question.season, question.round, settings().calendar_path).key
 
 
-def _plain(row: dict[str, object]) -> dict[str, object]:
+def _without_nan(row: dict[str, object]) -> dict[str, object]:
     """A row with pandas' missing values as None."""
     return {name: None if pd.isna(value) else value for name, value in row.items()}

@@ -1,4 +1,4 @@
-"""Choosing one of the 21 commands with what it takes: `Chooser(opponents, call)`."""
+"""Choosing one of the 21 commands with what it takes: `CommandForm(opponents, call)`."""
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -9,10 +9,10 @@ from f1_pipelines.sim.engine.parameters import COMPOUNDS
 from f1_pipelines.sim.environment.commands import CAR, EFFECTS, GRAMMAR, MAX_CHARS, TEXT, VERBS
 
 _COLOURS = {"soft": "red-6", "medium": "amber-5", "hard": "grey-4", "inter": "green-6", "wet": "blue-5"}
-_TALK = "what is said: true, and in time"
+_TEXT_LABEL = "what is said: true, and in time"
 
 
-class Chooser:
+class CommandForm:
     """The pit wall in a person's hands. Whatever is chosen is one line of the grammar, as a policy would say it."""
 
     def __init__(self, opponents: Sequence[int], call: Callable[[str], Awaitable[None]]):
@@ -47,7 +47,7 @@ class Chooser:
             self.value = ui.select({number: f"#{number}" for number in self._opponents}, value=self._opponents[0],
                                    label="car")
         elif kind == TEXT:
-            self.value = ui.input(label=_TALK).props(f"maxlength={MAX_CHARS}").classes("grow")
+            self.value = ui.input(label=_TEXT_LABEL).props(f"maxlength={MAX_CHARS}").classes("grow")
         else:
             self.value = None
             return

@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from f1_pipelines.serve.pages.charts import INK
+from f1_pipelines.serve.pages.race_charts import INK
 from f1_pipelines.serve.schemas import Comparison, RankedCar
 
 COLOURS = ("#ab47bc", "#1e88e5", "#43a047", "#fb8c00", "#e53935", "#00acc1", "#8d6e63", "#7cb342", "#5c6bc0",
@@ -43,7 +43,8 @@ def hits_by_race(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def form(weekends: Sequence[str], by_predictor: dict[str, list[float | None]], shown: Sequence[str]) -> dict[str, Any]:
+def season_form(weekends: Sequence[str], by_predictor: dict[str, list[float | None]],
+                shown: Sequence[str]) -> dict[str, Any]:
     """Rank correlation with the result, race by race, a line a predictor; those not `shown` wait in the legend."""
     return {
         "grid": {"left": 40, "right": 16, "top": 60, "bottom": 76},
@@ -58,7 +59,7 @@ def form(weekends: Sequence[str], by_predictor: dict[str, list[float | None]], s
     }
 
 
-def slopes(comparison: Comparison, names: tuple[str, str]) -> dict[str, Any]:
+def order_slopes(comparison: Comparison, names: tuple[str, str]) -> dict[str, Any]:
     """Each car from its place in one order to its place in the other; a thick line moved by five places or more."""
     cars = [(car.name, car.a, car.b) for car in comparison.cars if car.a is not None and car.b is not None]
     most = max((max(a, b) for _, a, b in cars), default=1)

@@ -5,15 +5,15 @@ from typing import Any
 
 import pandas as pd
 
-from f1_pipelines.serve.pages.charts import INK
-from f1_pipelines.serve.pages.lines import COLOURS
+from f1_pipelines.serve.pages.prediction_charts import COLOURS
+from f1_pipelines.serve.pages.race_charts import INK
 
 _TEXT = {"color": INK, "fontSize": 11}
 _FAINT = {"lineStyle": {"color": INK, "opacity": 0.2}}
-_MOST_POINTS = 400  # of a line; more are not to be seen
+_MAX_POINTS = 400  # of a line; more are not to be seen
 
 
-def curves(title: str, points: pd.DataFrame) -> dict[str, Any]:
+def training_curves(title: str, points: pd.DataFrame) -> dict[str, Any]:
     """A metric by step, a line a run. `points`: run, step, value."""
     return {
         "title": {"text": title, "textStyle": {"color": INK, "fontSize": 13}},
@@ -23,12 +23,12 @@ def curves(title: str, points: pd.DataFrame) -> dict[str, Any]:
         "yAxis": {"type": "value", "scale": True, "axisLabel": _TEXT, "splitLine": _FAINT},
         "series": [{"name": str(run)[:12], "type": "line", "showSymbol": len(line) < 3, "sampling": "lttb",
                     "color": COLOURS[at % len(COLOURS)],
-                    "data": line[["step", "value"]].iloc[::1 + len(line) // _MOST_POINTS].to_numpy().tolist()}
+                    "data": line[["step", "value"]].iloc[::1 + len(line) // _MAX_POINTS].to_numpy().tolist()}
                    for at, (run, line) in enumerate(points.groupby("run", sort=False))],
     }
 
 
-def intervals(board: pd.DataFrame) -> dict[str, Any]:
+def score_intervals(board: pd.DataFrame) -> dict[str, Any]:
     """Mean and 95 % interval of each policy. `board`: policy, mean, low, high, n, the worst first."""
     return {
         "grid": {"left": 110, "right": 50, "top": 10, "bottom": 28},

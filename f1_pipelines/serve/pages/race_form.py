@@ -6,27 +6,27 @@ from typing import Any
 
 from nicegui import ui
 
-from f1_pipelines.serve.policies import offers
+from f1_pipelines.serve.policies import available_policies
 from f1_pipelines.serve.published_warehouse import NoWarehouse, published
 from f1_pipelines.serve.race_factory import BY_HAND, RaceRequest
 from f1_pipelines.serve.routes.predictions import driver_name
 from f1_pipelines.sim.scenarios import FAMILIES, GRAND_PRIX, MAX_SEED
 
-OWN = ""
-FIRST = {"family": "weather_roulette", "seed": 7, "policy": "expert"}
-_SAID = {"scripted": "scripted", "oracle": "knows the future", "language model": "language model"}
+OWN_CIRCUIT = ""
+DEFAULT_RACE = {"family": "weather_roulette", "seed": 7, "policy": "expert"}
+_KIND_LABELS = {"scripted": "scripted", "oracle": "knows the future", "language model": "language model"}
 
 
-class ChoiceForm:
+class RaceForm:
     """Selects for family, circuit, seed and policy; of a Grand Prix for weekend and driver instead of the circuit."""
 
     def __init__(self, query: dict[str, str]):
         """`query`: what the address of the page says: family, seed, circuit, weekend, car, policy."""
-        family = query.get("family") if query.get("family") in (*FAMILIES, GRAND_PRIX) else FIRST["family"]
-        seed: Any = int(query["seed"]) if str(query.get("seed", "")).isdigit() else FIRST["seed"]
+        family = query.get("family") if query.get("family") in (*FAMILIES, GRAND_PRIX) else DEFAULT_RACE["family"]
+        seed: Any = int(query["seed"]) if str(query.get("seed", "")).isdigit() else DEFAULT_RACE["seed"]
         known = {BY_HAND: "you (call it yourself)"} | {
-            offer.name: f"{offer.name} ({_SAID[offer.kind]})" for offer in offers()}
-        policy = query.get("policy") if query.get("policy") in known else FIRST["policy"]
+            offer.name: f"{offer.name} ({_KIND_LABELS[offer.kind]})" for offer in available_policies()}
+        policy = query.get("policy") if query.get("policy") in known else DEFAULT_RACE["policy"]
         self.family = ui.select([*FAMILIES, GRAND_PRIX], value=family, label="Family",
                                 on_change=lambda: self.where.refresh()).classes("min-w-52 grow").props(
             "data-mark=family")
@@ -46,10 +46,11 @@ class ChoiceForm:
         self.driver: ui.select | None = None
         if self.family.value != GRAND_PRIX:
             family = FAMILIES[self.family.value]
-            circuits = {OWN: "the seed's own"} | {key: key for key in sorted((*family.circuits,
-                                                                              *family.unseen_circuits))}
-            circuit = self._query.get("circuit", OWN)
-            self.circuit = ui.select(circuits, value=circuit if circuit in circuits else OWN, label="Circuit").classes(
+            circuits = {OWN_CIRCUIT: "the seed's own"} | {key: key for key in sorted((*family.circuits,
+                                                                                      *family.unseen_circuits))}
+            circuit = self._query.get("circuit", OWN_CIRCUIT)
+            self.circuit = ui.select(circuits, value=circuit if circuit in circuits else OWN_CIRCUIT,
+                                     label="Circuit").classes(
                 "min-w-36 grow").props("data-mark=circuit")
             return
         keys = _weekends_with_grid()
