@@ -1,4 +1,4 @@
-"""The web server: `create_app(serve_settings())` is one FastAPI application with everything that `f1 serve` serves."""
+"""The FastAPI application of `f1 serve`: `create_app(serve_settings())`."""
 from __future__ import annotations
 
 from fastapi import FastAPI
@@ -11,13 +11,15 @@ from f1_pipelines.serve.settings import ServeSettings
 
 
 def create_app(settings: ServeSettings, pages: bool = True) -> FastAPI:
-    """The application: environment server, simulator, predictions, operations, pages.
+    """Build the application: environment server, simulator, predictions, operations, pages.
 
     Args:
-        pages: Without them there may be several applications in a process; NiceGUI holds only one.
+        settings: Limits, allowed origins, API key and Dagster's address.
+        pages: Whether to serve the NiceGUI pages. NiceGUI allows one application per process; without the pages a
+            process can hold several.
     """
-    # No /docs: its page loads scripts from elsewhere. /openapi.json is served.
-    app = FastAPI(title="F1 pit wall", version="1.0.0", description="Race engineer's environment, live simulator, "
+    # No /docs: that page loads scripts from other hosts. /openapi.json is served.
+    app = FastAPI(title="F1 pit wall", version="1.0.0", description="Race engineer environment, race simulator, "
                   "predictions and operations.", docs_url=None, redoc_url=None)
     add_error_handlers(app)
     add_openenv(app, settings)

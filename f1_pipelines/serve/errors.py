@@ -1,4 +1,4 @@
-"""Errors as clients see them: one sentence in `detail`, and nothing of what came, which might not even be text."""
+"""Error replies: one sentence in `detail`. They never repeat the request, which may not be valid text."""
 from __future__ import annotations
 
 import logging
@@ -8,17 +8,17 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
-SERVER_FAULT = "the server failed at this; its log says why."
+SERVER_FAULT = "internal server error; see the server log."
 
 
 def add_error_handlers(app: FastAPI) -> None:
-    """Let the application answer errors this way."""
+    """Register the handlers for invalid requests and HTTP errors."""
     app.exception_handler(RequestValidationError)(_validation_error)
     app.exception_handler(HTTPException)(_http_error)
 
 
 def fault_response(problem: Exception) -> JSONResponse:
-    """The reply to a fault of ours: the log has the traceback, the client a sentence."""
+    """Log the traceback and return a 500 reply that reveals nothing."""
     logging.getLogger(__name__).error("a request failed", exc_info=problem)
     return JSONResponse({"detail": SERVER_FAULT}, 500)
 
@@ -35,5 +35,5 @@ async def _http_error(_: Request, problem: HTTPException) -> JSONResponse:
 
 
 def _encodable(text: object) -> object:
-    """Text without the half characters that JSON allows and UTF-8 does not."""
+    """Replace lone surrogates, which JSON allows and UTF-8 does not."""
     return text.encode("utf-8", "replace").decode() if isinstance(text, str) else text

@@ -1,4 +1,4 @@
-"""Which race is looked at, and who calls it: the form above the live simulator."""
+"""The form of the live simulator: choose the race and the policy."""
 from __future__ import annotations
 
 import secrets
@@ -18,69 +18,71 @@ _KIND_LABELS = {"scripted": "scripted", "oracle": "knows the future", "language 
 
 
 class RaceForm:
-    """Selects for family, circuit, seed and policy; of a Grand Prix for weekend and driver instead of the circuit."""
+    """Inputs for family, circuit, seed and policy; for a Grand Prix weekend and driver instead of circuit."""
 
     def __init__(self, query: dict[str, str]):
-        """`query`: what the address of the page says: family, seed, circuit, weekend, car, policy."""
+        """
+        Args:
+            query: The page's URL parameters, used as initial values: family, seed, circuit, weekend, car, policy.
+        """
         family = query.get("family") if query.get("family") in (*FAMILIES, GRAND_PRIX) else DEFAULT_RACE["family"]
         seed: Any = int(query["seed"]) if str(query.get("seed", "")).isdigit() else DEFAULT_RACE["seed"]
-        known = {BY_HAND: "you (call it yourself)"} | {
-            offer.name: f"{offer.name} ({_KIND_LABELS[offer.kind]})" for offer in available_policies()}
-        policy = query.get("policy") if query.get("policy") in known else DEFAULT_RACE["policy"]
+        policies = {BY_HAND: "you (by hand)"} | {
+            policy.name: f"{policy.name} ({_KIND_LABELS[policy.kind]})" for policy in available_policies()}
+        selected = query.get("policy") if query.get("policy") in policies else DEFAULT_RACE["policy"]
         self.family = ui.select([*FAMILIES, GRAND_PRIX], value=family, label="Family",
-                                on_change=lambda: self.where.refresh()).classes("min-w-52 grow").props(
+                                on_change=lambda: self.location.refresh()).classes("min-w-52 grow").props(
             "data-mark=family")
         self._query = query
-        self.where()
+        self.location()
         self.seed = ui.number("Seed", value=seed, min=0, max=MAX_SEED, precision=0).classes("w-24").props(
             "data-mark=seed")
-        ui.button(icon="casino", on_click=self._roll).props('flat round aria-label="Another seed"')
-        self.policy = ui.select(known, value=policy, label="On the pit wall").classes("min-w-48 grow").props(
+        ui.button(icon="casino", on_click=self._randomize_seed).props('flat round aria-label="Random seed"')
+        self.policy = ui.select(policies, value=selected, label="Policy").classes("min-w-48 grow").props(
             "data-mark=policy")
 
     @ui.refreshable_method
-    def where(self) -> None:
-        """The circuit of a sprint, or weekend and driver of a Grand Prix."""
+    def location(self) -> None:
+        """Show the circuit of a sprint, or weekend and driver of a Grand Prix."""
         self.circuit: ui.select | None = None
         self.weekend: ui.select | None = None
         self.driver: ui.select | None = None
         if self.family.value != GRAND_PRIX:
             family = FAMILIES[self.family.value]
-            circuits = {OWN_CIRCUIT: "the seed's own"} | {key: key for key in sorted((*family.circuits,
-                                                                                      *family.unseen_circuits))}
+            circuits = {OWN_CIRCUIT: "chosen by the seed"} | {key: key for key in sorted((*family.circuits,
+                                                                                          *family.unseen_circuits))}
             circuit = self._query.get("circuit", OWN_CIRCUIT)
             self.circuit = ui.select(circuits, value=circuit if circuit in circuits else OWN_CIRCUIT,
-                                     label="Circuit").classes(
-                "min-w-36 grow").props("data-mark=circuit")
+                                     label="Circuit").classes("min-w-36 grow").props("data-mark=circuit")
             return
         keys = _weekends_with_grid()
-        wanted = self._query.get("weekend")
-        self.weekend = ui.select(keys, value=wanted if wanted in keys else (keys[0] if keys else None), label="Weekend",
-                                 with_input=True, on_change=self._drivers).classes("min-w-40 grow").props(
+        key = self._query.get("weekend")
+        self.weekend = ui.select(keys, value=key if key in keys else (keys[0] if keys else None), label="Weekend",
+                                 with_input=True, on_change=self._set_drivers).classes("min-w-40 grow").props(
             "data-mark=weekend")
-        self.driver = ui.select({}, label="Whose pit wall").classes("min-w-40 grow").props("data-mark=driver")
-        self._drivers()
+        self.driver = ui.select({}, label="Driver").classes("min-w-40 grow").props("data-mark=driver")
+        self._set_drivers()
 
     def request(self) -> RaceRequest:
-        """The race that is chosen now."""
+        """Return the selected race."""
         return RaceRequest(family=self.family.value, seed=int(self.seed.value or 0),
                            circuit=(self.circuit.value or None) if self.circuit else None,
                            weekend=self.weekend.value if self.weekend else None,
                            car=self.driver.value if self.driver else None)
 
-    def _drivers(self) -> None:
+    def _set_drivers(self) -> None:
         if self.weekend is None or self.driver is None:
             return
         names = _starters(self.weekend.value) if self.weekend.value else {}
         car = self._query.get("car")
         self.driver.set_options(names, value=car if car in names else next(iter(names), None))
 
-    def _roll(self) -> None:
+    def _randomize_seed(self) -> None:
         self.seed.value = secrets.randbelow(10_000)
 
 
 def _weekends_with_grid() -> list[str]:
-    """The newest first; none without a warehouse."""
+    """Keys of weekends with a grid, newest first; empty without a warehouse."""
     try:
         with published() as connection:
             return [key for (key,) in connection.execute(
@@ -91,7 +93,7 @@ def _weekends_with_grid() -> list[str]:
 
 
 def _starters(weekend: str) -> dict[str, str]:
-    """Names by driver id, in the order of the grid."""
+    """Driver names by id, in grid order."""
     try:
         with published() as connection:
             rows = connection.execute("SELECT driver FROM race.grid WHERE weekend = ? AND session = 'race' AND "
