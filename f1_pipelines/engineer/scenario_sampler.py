@@ -52,8 +52,8 @@ class ScenarioSampler:
         elif split_of(family, seed) == "train" and stable_uniform("unfamiliar", family, seed) < UNFAMILIAR:
             numbers, name = _invented_names(family, seed, len(drawn.numbers))
         else:
-            return make_scenario(family, seed, circuits=self.circuits, field=drawn)
-        made = make_scenario(family, seed, circuits=self.circuits, field=replace(drawn, numbers=numbers))
+            return make_scenario(family, seed, circuits=self.circuits, grid_spec=drawn)
+        made = make_scenario(family, seed, circuits=self.circuits, grid_spec=replace(drawn, numbers=numbers))
         return replace(made, circuit=replace(made.circuit, circuit=name))
 
     @cached_property

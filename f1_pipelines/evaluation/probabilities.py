@@ -1,10 +1,10 @@
 """What many drawn races of one field come to: the chances of each car. The same for every way to draw them."""
 from __future__ import annotations
 
-import hashlib
-
 import numpy as np
 import pandas as pd
+
+from f1_pipelines.sim.engine.hashing import stable_hash_64
 
 DRAWS = 10_000
 PODIUM, POINTS = 3, 10  # last place that counts for it
@@ -38,5 +38,5 @@ def position_probabilities(places: np.ndarray, constructors: pd.Series) -> pd.Da
 
 
 def rng_for(*parts: str) -> np.random.Generator:
-    """Chance that belongs to these names: the same on every machine, whatever was drawn before."""
-    return np.random.default_rng(int.from_bytes(hashlib.sha256(":".join(parts).encode()).digest()[:8], "big"))
+    """A random generator seeded by these names: the same on every machine."""
+    return np.random.default_rng(stable_hash_64(*parts))

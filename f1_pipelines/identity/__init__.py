@@ -1,1 +1,1 @@
-"""Stable identities: weekends, circuits, drivers and constructors. Facts in `data/`, lookups beside them."""
+"""Stable identities of weekends, circuits, drivers and constructors: data files in `data/` and lookups of them."""

@@ -1,4 +1,4 @@
-"""The calendar as a CSV file: one row per weekend, instants in UTC, columns as in `data/calendar.csv`."""
+"""The calendar as a CSV file: one row per weekend, times in UTC, columns as in `data/calendar.csv`."""
 from __future__ import annotations
 
 import csv
@@ -19,11 +19,15 @@ COLUMNS = ("weekend", "season", "round", "event_name", "circuit", "layout", "for
 
 
 def read_calendar(path: Path) -> list[Weekend]:
-    """The weekends of a calendar file, or `InvalidCalendar` with the line that is wrong."""
+    """Read the weekends of a calendar file.
+
+    Raises:
+        InvalidCalendar: The file is not valid; the message names the line.
+    """
     try:
         return _read(path)
     except (UnicodeDecodeError, csv.Error) as error:
-        raise InvalidCalendar(f"{path} is no CSV in UTF-8: {error}") from error
+        raise InvalidCalendar(f"{path} is not a CSV file in UTF-8: {error}") from error
 
 
 def _read(path: Path) -> list[Weekend]:
@@ -32,7 +36,7 @@ def _read(path: Path) -> list[Weekend]:
         missing = [column for column in COLUMNS if column not in (reader.fieldnames or ())]
         if missing:
             raise InvalidCalendar(f"{path} lacks the columns {', '.join(missing)}; "
-                                  f"a calendar has {', '.join(COLUMNS)}.")
+                                  f"a calendar needs {', '.join(COLUMNS)}.")
         weekends = []
         for row in reader:
             try:
@@ -49,7 +53,7 @@ def _read(path: Path) -> list[Weekend]:
 
 def _weekend(row: Mapping[str, str]) -> Weekend:
     season, _, slug = row["weekend"].strip().partition("-")
-    made = Weekend(
+    weekend = Weekend(
         key=row["weekend"].strip(), season=cast("int", _whole(row, "season")), slug=slug,
         round=_whole(row, "round", optional=True), event_name=row["event_name"].strip(), circuit=row["circuit"].strip(),
         layout=row["layout"].strip(), format=row["format"].strip(), planned=row["planned"].strip(),
@@ -57,10 +61,10 @@ def _weekend(row: Mapping[str, str]) -> Weekend:
         sessions={column.removesuffix("_start"): _instant(row, column) for column in _STARTS if row[column].strip()},
     )
     if given := row["race_date_local"].strip():
-        apart = abs((date.fromisoformat(given) - made.race_start.date()).days)
-        if apart > 1:
-            raise InvalidCalendar(f"{made.key} races on {given} at the circuit, but race_start is {apart} days away")
-    return made
+        days = abs((date.fromisoformat(given) - weekend.race_start.date()).days)
+        if days > 1:
+            raise InvalidCalendar(f"{weekend.key} races on {given} at the circuit, but race_start is {days} days away")
+    return weekend
 
 
 def _whole(row: Mapping[str, str], column: str, optional: bool = False) -> int | None:
@@ -68,7 +72,7 @@ def _whole(row: Mapping[str, str], column: str, optional: bool = False) -> int |
     if optional and not text:
         return None
     if not text.isdigit() or int(text) == 0:
-        raise InvalidCalendar(f'{column} is "{text}", a whole number from 1 is wanted')
+        raise InvalidCalendar(f'{column} is "{text}"; wanted a whole number from 1')
     return int(text)
 
 
@@ -76,7 +80,7 @@ def _instant(row: Mapping[str, str], column: str) -> datetime:
     try:
         return datetime.fromisoformat(row[column].strip())
     except ValueError:
-        raise InvalidCalendar(f'{column} is "{row[column]}", an instant like 2024-11-03T15:30:00Z is wanted') from None
+        raise InvalidCalendar(f'{column} is "{row[column]}"; wanted a time like 2024-11-03T15:30:00Z') from None
 
 
 def _row(weekend: Weekend) -> dict[str, object]:
@@ -86,9 +90,9 @@ def _row(weekend: Weekend) -> dict[str, object]:
 
 
 def add_refreshed(path: Path, weekends: Iterable[Weekend]) -> None:
-    """Put weekends into a refreshed calendar, in place of its rows of the same keys; it may not be there yet.
+    """Add weekends to a refreshed calendar file, in place of its rows of the same keys. Creates the file if missing.
 
-    A row that keeps its place loses its round where that went to one of them: no two weekends share a number.
+    A row that stays loses its round if an added weekend has it: no two weekends share a round.
     """
     added = {weekend.key: weekend for weekend in weekends}
     taken = {(weekend.season, weekend.round) for weekend in added.values()}
@@ -98,7 +102,7 @@ def add_refreshed(path: Path, weekends: Iterable[Weekend]) -> None:
 
 
 def write_refreshed(path: Path, weekends: Iterable[Weekend]) -> None:
-    """Write a refreshed calendar; whoever reads meanwhile sees the old file or the new one, never half of it."""
+    """Write a refreshed calendar file atomically: readers see the old file or the new one."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
@@ -107,7 +111,7 @@ def write_refreshed(path: Path, weekends: Iterable[Weekend]) -> None:
             writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
             writer.writeheader()
             writer.writerows(_row(w) for w in sorted(weekends, key=lambda w: (w.race_start, w.key)))
-        os.chmod(temporary, 0o644)  # mkstemp's 0600 would lock out a server that runs as somebody else
+        os.chmod(temporary, 0o644)  # mkstemp's 0600 would lock out a server that runs as another user
         os.replace(temporary, path)
     except BaseException:
         os.unlink(temporary)

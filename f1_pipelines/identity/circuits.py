@@ -1,7 +1,7 @@
-"""Tracks. A circuit is a location and a layout: both together are the key, and times are only comparable within one.
+"""Circuits. The key of a circuit is its location and layout; lap times are only comparable within one layout.
 
-`bahrain-1` and the outer `bahrain-3` share a place but not a lap; Barcelona (`catalunya-6`) was the Spanish Grand Prix
-of 2025 and the Barcelona-Catalunya one of 2026, whose Spanish Grand Prix is in Madrid.
+`bahrain-1` and the outer `bahrain-3` share a location but not a lap. Barcelona (`catalunya-6`) held the Spanish Grand
+Prix of 2025 and the Barcelona-Catalunya Grand Prix of 2026, when the Spanish Grand Prix is in Madrid.
 """
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _DATA = Path(__file__).parent / "data" / "circuits.csv"
 
 
 class UnknownCircuit(ValueError):
-    """No such location and layout; whoever needs values for it falls back to a marked prior."""
+    """No circuit has this location and layout. Callers that need parameters fall back to a marked prior."""
 
 
 @dataclass(frozen=True)
 class Circuit:
-    """One layout at one location. `direction` is None where we don't know it."""
+    """One layout at one location. `direction` is None if unknown."""
 
     circuit: str
     layout: str
@@ -39,7 +39,7 @@ class Circuit:
 
 @cache
 def circuits() -> dict[tuple[str, str], Circuit]:
-    """Every (circuit, layout) of 2018 and later."""
+    """All circuits raced or planned since 2018, by (circuit, layout)."""
     with _DATA.open(encoding="utf-8", newline="") as file:
         rows = [Circuit(**{**cast("dict[str, Any]", row), "latitude": float(row["latitude"]),
                            "longitude": float(row["longitude"]),
@@ -49,16 +49,20 @@ def circuits() -> dict[tuple[str, str], Circuit]:
 
 
 def circuit_of(circuit: str, layout: str) -> Circuit:
-    """The track of a location and layout."""
+    """Get a circuit by location and layout.
+
+    Raises:
+        UnknownCircuit: circuits.csv has no such row.
+    """
     track = circuits().get((circuit, layout))
     if track is None:
-        there = sorted(known for place, known in circuits() if place == circuit)
+        layouts = sorted(other for location, other in circuits() if location == circuit)
         raise UnknownCircuit(f'circuit "{circuit}" with layout "{layout}" is not in circuits.csv; '
-                             + (f"it has {', '.join(there)} there." if there else "add its row there."))
+                             + (f"its layouts there are {', '.join(layouts)}." if layouts else "add its row there."))
     return track
 
 
 def timezone_of(circuit: str, layout: str) -> ZoneInfo:
-    """The time zone at the circuit. A new layout of a known location is in the zone of the others there."""
-    zones = [known.timezone for known in circuits().values() if known.circuit == circuit]
+    """The time zone of a circuit. A new layout takes that of the other layouts at its location."""
+    zones = [other.timezone for other in circuits().values() if other.circuit == circuit]
     return ZoneInfo(zones[0]) if zones else ZoneInfo(circuit_of(circuit, layout).timezone)

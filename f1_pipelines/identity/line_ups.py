@@ -1,7 +1,7 @@
-"""Who drove for whom at each weekend of 2022-2026, substitutes too, as the official race sheets have it.
+"""The entries of each weekend of 2022-2026, substitutes included, from the official race sheets.
 
-`data/line_ups.csv` holds spells: from one weekend through another of the same season, the last one empty while the
-spell goes on. A driver who was entered and did not start is in it; one who only drove in practice is not.
+A row of `data/line_ups.csv` is a spell: from one weekend through another of the same season; `last_weekend` is empty
+while the spell goes on. A driver who was entered but did not start is listed; one who only drove in practice is not.
 """
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _DATA = Path(__file__).parent / "data"
 
 
 class UnknownLineUp(ValueError):
-    """No line-up is known of this weekend."""
+    """The line-up of this weekend is unknown."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A car that is entered for a weekend."""
+    """A car entered for a weekend."""
 
     driver: str
     constructor: str
@@ -33,22 +33,22 @@ class Entry:
 
 @cache
 def embedded_weekends() -> Mapping[str, Weekend]:
-    """The weekends of the embedded calendar alone, by key: what a refreshed calendar says changes nothing here."""
+    """The weekends of the embedded calendar by key, without those of a refreshed calendar file."""
     return {weekend.key: weekend for weekend in read_calendar(_DATA / "calendar.csv")}
 
 
 def seasons() -> tuple[int, ...]:
-    """The seasons whose line-ups are known."""
+    """The seasons with known line-ups."""
     return tuple(sorted(_spells()))
 
 
 @cache
 def line_up(key: str) -> tuple[Entry, ...]:
-    """The cars of a weekend in the order of constructor and driver id.
+    """The cars of a weekend, ordered by constructor and driver id.
 
     Args:
-        key: A weekend of the embedded calendar. One that is to come has those who raced last; of a cancelled one a car
-            may be missing, where its driver changed before the next.
+        key: Key of a weekend in the embedded calendar. A future weekend gets the drivers who raced last; a cancelled
+            one may lack a car whose driver changed before the next race.
 
     Raises:
         UnknownLineUp: The weekend is not in the embedded calendar, or its season has no line-ups.
@@ -65,13 +65,13 @@ def line_up(key: str) -> tuple[Entry, ...]:
 
 @cache
 def field_size(season: int) -> int:
-    """Cars that a full entry of the season has: what the cuts of qualifying are made for."""
+    """Number of cars in a full field of the season, for which the cuts of qualifying are made."""
     return max(len(line_up(key)) for key, weekend in embedded_weekends().items() if weekend.season == season)
 
 
 @cache
 def _spells() -> dict[int, list[tuple[Entry, datetime, datetime | None]]]:
-    """By season: the car, the race start of its first weekend and of its last one."""
+    """Spells by season: the car, and the race starts of its first and last weekend (None: goes on)."""
     starts = {key: weekend.race_start for key, weekend in embedded_weekends().items()}
     spells: dict[int, list[tuple[Entry, datetime, datetime | None]]] = {}
     with (_DATA / "line_ups.csv").open(encoding="utf-8", newline="") as file:

@@ -6,6 +6,6 @@ from f1_pipelines.sim import circuit_prior
 
 
 def race_distance(weekend: Weekend) -> int:
-    """Planned laps of the Grand Prix. The calendar's number is the distance driven, which red flags cut short."""
+    """Planned distance of the Grand Prix [laps]. The calendar has the laps driven, which a red flag may cut short."""
     prior = circuit_prior(weekend.circuit, weekend.season)
     return prior.race_laps if prior.provenance == "circuit_prior" else weekend.race_laps or prior.race_laps

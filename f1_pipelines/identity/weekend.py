@@ -1,4 +1,4 @@
-"""What a Grand Prix weekend is, and which sessions it is made of in each format."""
+"""A Grand Prix weekend, and the sessions of each format."""
 from __future__ import annotations
 
 import re
@@ -9,7 +9,7 @@ from typing import Literal
 
 from f1_pipelines.identity.circuits import UnknownCircuit, timezone_of
 
-# The order of sessions is that of each format, not of the clock: a rained-off qualifying keeps its place.
+# Sessions are in the order of the format, not by start: a rained-off qualifying keeps its place.
 SESSIONS_OF_FORMAT: dict[str, tuple[str, ...]] = {
     "conventional": ("practice_1", "practice_2", "practice_3", "qualifying", "race"),
     "sprint": ("practice_1", "qualifying", "practice_2", "sprint", "race"),  # 2021-22
@@ -25,20 +25,20 @@ SESSION_KIND: dict[str, Literal["practice", "qualifying", "race"]] = {
 
 
 class UnknownSession(ValueError):
-    """There is no such session, or not at this weekend."""
+    """No such session exists, or not at this weekend."""
 
 
 class InvalidCalendar(ValueError):
-    """A weekend or calendar file that can't be used; the message names the line, what came and what was wanted."""
+    """An invalid weekend or calendar file; the message names the line, what came and what was wanted."""
 
 
 @dataclass(frozen=True)
 class Weekend:
-    """One Grand Prix event, as it stands now.
+    """One Grand Prix weekend, as currently known.
 
-    `sessions` holds the known starts (UTC, chronological, always with `race`); `session_names` all sessions that the
-    weekend consists of, in the order of its format. `round` is None when the race was cancelled. `race_laps` is the
-    distance driven, or planned before the race.
+    `sessions` holds the known starts (UTC, chronological, always with `race`); `session_names` lists all sessions of
+    the weekend in the order of its format. `round` is None if the race was cancelled. `race_laps` is the distance
+    driven, or the planned one before the race.
     """
 
     key: str
@@ -55,14 +55,14 @@ class Weekend:
 
     def __post_init__(self) -> None:
         if self.key != f"{self.season}-{self.slug}" or not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", self.slug):
-            raise InvalidCalendar(f'weekend is "{self.key}" in season {self.season}; {self.season}-slug is wanted, the '
+            raise InvalidCalendar(f'weekend is "{self.key}" in season {self.season}; wanted {self.season}-slug, the '
                                   "slug in lower-case letters, digits and hyphens")
         empty = [name for name in ("event_name", "circuit", "layout") if not getattr(self, name)]
         if empty:
             raise InvalidCalendar(f"{self.key} lacks its {' and '.join(empty)}; fill it in")
         for name, value, allowed in (("format", self.format, SESSIONS_OF_FORMAT), ("planned", self.planned, PLANNED)):
             if value not in allowed:
-                raise InvalidCalendar(f'{name} is "{value}", one of {", ".join(allowed)} is wanted')
+                raise InvalidCalendar(f'{name} is "{value}"; wanted one of {", ".join(allowed)}')
         if "race" not in self.sessions:
             raise InvalidCalendar("race_start is empty; every weekend needs one, cancelled ones too")
         for name, start in self.sessions.items():
@@ -75,7 +75,7 @@ class Weekend:
 
     @property
     def session_names(self) -> tuple[str, ...]:
-        """What is held at this weekend. Once the start of qualifying is known, a session without one isn't held:
+        """The sessions of this weekend. Once the start of qualifying is known, a session without a start isn't held:
         2020-emilia-romagna was a two-day event."""
         names = SESSIONS_OF_FORMAT[self.format]
         return tuple(name for name in names if name in self.sessions) if "qualifying" in self.sessions else names
@@ -86,7 +86,7 @@ class Weekend:
 
     @property
     def race_date_local(self) -> date | None:
-        """The date at the circuit, which is not always the date in UTC; None where the circuit's zone is unknown."""
+        """The race date at the circuit, which may differ from that in UTC; None if its time zone is unknown."""
         try:
             return self.race_start.astimezone(timezone_of(self.circuit, self.layout)).date()
         except UnknownCircuit:
@@ -94,16 +94,16 @@ class Weekend:
 
 
 def session_kind(session: str) -> Literal["practice", "qualifying", "race"]:
-    """What a session is like: a sprint is a race, sprint qualifying and shootout are qualifyings."""
+    """The kind of a session: a sprint is a race; sprint qualifying and sprint shootout are qualifying."""
     if session not in SESSION_KIND:
-        raise UnknownSession(f'"{session}" is no session; one of {", ".join(SESSION_KIND)} is wanted.')
+        raise UnknownSession(f'"{session}" is no session; wanted one of {", ".join(SESSION_KIND)}.')
     return SESSION_KIND[session]
 
 
 def fastf1_session_name(weekend: Weekend, session: str) -> str:
-    """What FastF1's schedule calls this session of this weekend.
+    """The name of a session in FastF1's schedule.
 
-    Its short "SQ" meant the sprint race in 2021-22 and nothing in 2023, so only full names are used.
+    FastF1's short "SQ" meant the sprint race in 2021-22 and nothing in 2023, so only full names are used.
     """
     if session not in weekend.session_names:
         raise UnknownSession(f'{weekend.key} has no "{session}"; it has {", ".join(weekend.session_names)}.')

@@ -1,11 +1,11 @@
-"""Which Grand Prix weekends there are, and when their sessions start.
+"""The Grand Prix weekends, and when their sessions start.
 
-A weekend is `{season}-{slug}`. Round, event name, circuit and dates are what we know of it today; they move, so nothing
-is ever looked up by an event name, and no start is derived from a weekday or a session number. `data/calendar.csv` is
-embedded and reviewed by hand: f1db and FastF1's schedule agree on every start in it, or the right one was taken. A
-refreshed file of the same columns may correct a weekend and add one; it never removes any.
+The key of a weekend is `{season}-{slug}`. Round, event name, circuit and dates can change, so nothing is looked up by
+event name, and no start is derived from a weekday or session number. `data/calendar.csv` is embedded and reviewed by
+hand: where f1db and FastF1's schedule disagree on a start, it has the right one. A refreshed file with the same columns
+may correct and add weekends, but never removes any.
 
-Standard library only: this is imported whenever Dagster loads its definitions.
+Uses the standard library only, since Dagster imports it whenever it loads the definitions.
 """
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _EMBEDDED = Path(__file__).parent / "data" / "calendar.csv"
 
 
 class UnknownWeekend(ValueError):
-    """No weekend has this key or number."""
+    """No weekend has this key or round."""
 
 
 class UnknownSeason(ValueError):
@@ -43,11 +43,11 @@ class UnknownSeason(ValueError):
 
 
 def known_weekends(extra: Path | None = None) -> tuple[Weekend, ...]:
-    """Every known weekend by race start, cancelled ones too.
+    """All known weekends by race start, cancelled ones included.
 
     Args:
-        extra: A refreshed calendar; without one the embedded calendar alone. A row there wins over the embedded one of
-            its key; a file that doesn't exist yet adds nothing.
+        extra: Path of a refreshed calendar file, whose rows replace embedded ones of the same key; None for the
+            embedded calendar alone. A file that doesn't exist adds nothing.
     """
     try:
         stat = extra.stat() if extra else None
@@ -59,19 +59,27 @@ def known_weekends(extra: Path | None = None) -> tuple[Weekend, ...]:
 
 
 def weekend(key: str, extra: Path | None = None) -> Weekend:
-    """The weekend of a key such as `2024-sao-paulo`."""
+    """Get a weekend by its key, such as `2024-sao-paulo`.
+
+    Raises:
+        UnknownWeekend: No weekend has this key; the message suggests similar ones.
+    """
     known = known_weekends(extra)
     match = next((w for w in known if w.key == key), None)
     if match is None:
         suggested = _suggestions(str(key), known)
         hint = f"did you mean {' or '.join(suggested)}?" if suggested else \
             f"the calendar covers {known[0].season} to {known[-1].season}."
-        raise UnknownWeekend(f'"{key}" is no known weekend; keys read season-slug, like 2024-sao-paulo: {hint}')
+        raise UnknownWeekend(f'"{key}" is not a known weekend; keys read season-slug, like 2024-sao-paulo: {hint}')
     return match
 
 
 def season_weekends(season: int, extra: Path | None = None) -> tuple[Weekend, ...]:
-    """The weekends of one season by race start, cancelled ones too."""
+    """The weekends of a season by race start, cancelled ones included.
+
+    Raises:
+        UnknownSeason: The calendar has no such season.
+    """
     known = known_weekends(extra)
     of_season = tuple(w for w in known if w.season == season)
     if not of_season:
@@ -81,7 +89,12 @@ def season_weekends(season: int, extra: Path | None = None) -> tuple[Weekend, ..
 
 
 def weekend_of_round(season: int, round: int, extra: Path | None = None) -> Weekend:
-    """The weekend that has this number now. Numbers move when a race is added or cancelled: keep the key instead."""
+    """The weekend that currently has this round. Rounds change when a race is added or cancelled: store the key.
+
+    Raises:
+        UnknownSeason: The calendar has no such season.
+        UnknownWeekend: The season has no such round.
+    """
     of_season = season_weekends(season, extra)
     match = next((w for w in of_season if w.round == round), None)
     if match is None:
@@ -97,13 +110,13 @@ def _merged(path: Path | None, mtime_ns: int, size: int) -> tuple[Weekend, ...]:
         refreshed = read_calendar(path)
         renumbered = {(w.season, w.round) for w in refreshed}
         weekends = {key: replace(w, round=None) if (w.season, w.round) in renumbered else w
-                    for key, w in weekends.items()}  # its number went to another weekend
+                    for key, w in weekends.items()}  # another weekend took its round
         weekends |= {w.key: w for w in refreshed}
     return tuple(sorted(weekends.values(), key=lambda w: (w.race_start, w.key)))
 
 
 def _suggestions(key: str, known: tuple[Weekend, ...]) -> list[str]:
-    """Keys that were probably meant: by round (`2024-11`), by country, place or event (`2024-brazil`), by spelling."""
+    """Suggest keys by round (`2024-11`), by country, place or event (`2024-brazil`), or by spelling."""
     season, _, rest = _slugged(key).partition("-")
     of_season = [w for w in known if str(w.season) == season]
     if not of_season:

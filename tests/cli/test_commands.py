@@ -65,9 +65,9 @@ def test_without_a_warehouse_it_says_how_to_fill_one(f1):
 
 
 @pytest.mark.parametrize(("weekend", "told"), [
-    ("2026-monacco", '"2026-monacco" is no known weekend; keys read season-slug, like 2024-sao-paulo: did you mean '
+    ("2026-monacco", '"2026-monacco" is not a known weekend; keys read season-slug, like 2024-sao-paulo: did you mean '
                      "2026-monaco?"),
-    ("1950-monaco", '"1950-monaco" is no known weekend'),
+    ("1950-monaco", '"1950-monaco" is not a known weekend'),
     ("2026-monaco", "no model is promoted yet; train one with `make demo`"),
 ])
 def test_a_weekend_that_can_not_be_predicted_says_why(f1, warehouse, weekend, told):

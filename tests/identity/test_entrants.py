@@ -11,7 +11,7 @@ from f1_pipelines.identity.entrants import (
 )
 
 
-def test_everybody_in_the_f1db_results_is_known(f1db):
+def test_every_driver_in_the_f1db_results_is_known(f1db):
     known = {driver.driver: driver for driver in drivers()}
     by_constructor = {constructor.constructor: constructor for constructor in constructors()}
     seen = set()
@@ -26,19 +26,19 @@ def test_everybody_in_the_f1db_results_is_known(f1db):
             seen.add((season, driver, row["driverNumber"]))
     assert {driver for _, driver, _ in seen} == set(known)
     for season, driver, number in seen:
-        who = known[driver]
-        assert driver_id(season, name=who.name) == driver
-        assert driver_id(season, abbreviation=who.abbreviation, car_number=number) == driver
+        entry = known[driver]
+        assert driver_id(season, name=entry.name) == driver
+        assert driver_id(season, abbreviation=entry.abbreviation, car_number=number) == driver
 
 
-def test_every_ergast_id_in_the_frozen_answers_is_known(ergast_people):
-    assert len({who for _, who, _, _, _ in ergast_people}) > 40
+def test_every_ergast_id_in_the_recorded_responses_is_known(ergast_people):
+    assert len({ergast_id for _, ergast_id, _, _, _ in ergast_people}) > 40
     for season, ergast_id, name, team_id, team_name in ergast_people:
         assert driver_id(season, ergast_id=ergast_id) == driver_id(season, name=name)
         assert constructor_id(season, ergast_id=team_id) == constructor_id(season, name=team_name)
 
 
-def test_everybody_in_the_driver_lists_is_known(driver_lists):
+def test_every_driver_in_the_driver_lists_is_known(driver_lists):
     assert len(driver_lists) > 150
     for season, number, abbreviation, name, team in driver_lists:
         driver = driver_id(season, name=name, abbreviation=abbreviation, car_number=number)
@@ -70,11 +70,11 @@ def test_a_name_is_known_in_any_order_and_case(name):
     ("Nico HULKENBERG", "nico-hulkenberg"), ("Andrea Kimi Antonelli", "kimi-antonelli"),
     ("Carlos Sainz", "carlos-sainz-jr"), ("Pato O'Ward", "patricio-oward"), ("Kimi RAIKKONEN", "kimi-raikkonen"),
 ])
-def test_the_sources_spellings_are_one_person(name, driver):
+def test_spellings_of_the_sources_are_one_driver(name, driver):
     assert driver_id(2021, name=name) == driver
 
 
-def test_a_number_nobody_had_yet_does_not_get_in_the_way():
+def test_a_number_that_no_driver_used_yet_is_ignored():
     assert driver_id(2026, ergast_id="hamilton", abbreviation="HAM", car_number=98) == "lewis-hamilton"
     assert driver_id(2026, abbreviation="HAM", car_number=98) == "lewis-hamilton"
     assert driver_id(2026, abbreviation="HAM", name="L HAMILTON") == "lewis-hamilton"
@@ -104,17 +104,17 @@ def test_the_season_decides_between_constructors_of_one_name():
 
 
 def test_a_constructor_keeps_its_lineage_through_renames():
-    lines = {}
+    lineages = {}
     for constructor in constructors():
-        lines.setdefault(lineage(constructor.constructor), []).append(constructor)
+        lineages.setdefault(lineage(constructor.constructor), []).append(constructor)
     assert {line: [c.constructor for c in sorted(members, key=lambda c: c.season_from)]
-            for line, members in lines.items() if len(members) > 1} == {
+            for line, members in lineages.items() if len(members) > 1} == {
         "faenza": ["toro-rosso", "alphatauri", "rb", "racing-bulls"],
         "silverstone": ["force-india", "racing-point", "aston-martin"],
         "hinwil": ["sauber", "alfa-romeo", "kick-sauber", "audi"],
         "enstone": ["renault", "alpine"],
     }
-    for members in lines.values():
+    for members in lineages.values():
         for season in range(2018, 2027):
             assert sum(c.raced_in(season) for c in members) <= 1
     assert lineage("cadillac") == "cadillac"
@@ -123,14 +123,14 @@ def test_a_constructor_keeps_its_lineage_through_renames():
 @pytest.mark.parametrize("evidence", [
     {}, {"name": "Brawn"}, {"ergast_id": "alfa"}, {"ergast_id": "ferrari", "name": "McLaren"},
 ])
-def test_a_constructor_that_is_none_or_two_is_refused(evidence):
-    with pytest.raises(UnknownEntrant, match="^2025: .* is no one constructor of that season: one of .* is wanted"):
+def test_no_or_an_ambiguous_constructor_is_refused(evidence):
+    with pytest.raises(UnknownEntrant, match="^2025: .* matches no single constructor of that season; wanted one of "):
         constructor_id(2025, **evidence)
     with pytest.raises(UnknownEntrant, match='"brawn" is no constructor id'):
         lineage("brawn")
 
 
-def test_ids_are_there_once():
+def test_ids_are_unique():
     ergast = [driver.ergast_id for driver in drivers() if driver.ergast_id]
     assert len(ergast) == len(set(ergast))
     assert len({driver.driver for driver in drivers()}) == len(drivers())

@@ -29,7 +29,7 @@ from f1_pipelines.identity.weekends import (
 from f1_pipelines.tables.race import FORMATS, SESSIONS
 
 TWELVE_HOURS = timedelta(hours=12)
-# f1db 2026.12 still has the first date of the race that Singapore's cancellation moved a week back.
+# f1db 2026.12 has the original date of this race, which moved to a week later when Singapore was cancelled.
 WRONG_IN_F1DB = {"2021-turkey": date(2021, 10, 10)}
 
 
@@ -37,18 +37,18 @@ def utc(text: str) -> datetime:
     return datetime.fromisoformat(text).replace(tzinfo=UTC)
 
 
-# What the calendar says
+# Contents of the calendar
 
 
 def test_every_f1db_race_is_one_weekend(f1db):
     races = f1db("races")
     for race in races:
-        found = weekend_of_round(int(race["year"]), int(race["round"]))
-        assert (found.slug, found.circuit, found.layout) == \
-            (race["grandPrixId"], race["circuitId"], race["circuitLayoutId"]), found.key
-        day = WRONG_IN_F1DB.get(found.key, date.fromisoformat(race["date"]))
-        assert day in (found.race_start.date(), found.race_date_local), found.key
-        assert found.race_laps == int(race["laps"])
+        ours = weekend_of_round(int(race["year"]), int(race["round"]))
+        assert (ours.slug, ours.circuit, ours.layout) == \
+            (race["grandPrixId"], race["circuitId"], race["circuitLayoutId"]), ours.key
+        day = WRONG_IN_F1DB.get(ours.key, date.fromisoformat(race["date"]))
+        assert day in (ours.race_start.date(), ours.race_date_local), ours.key
+        assert ours.race_laps == int(race["laps"])
     assert len(races) == sum(w.round is not None for w in known_weekends())
 
 
@@ -67,9 +67,9 @@ def test_starts_agree_with_f1db_within_12_hours(f1db):
     assert compared > 300
 
 
-def test_starts_agree_with_the_schedules_within_12_hours(frozen_answers):
+def test_starts_agree_with_the_schedules_within_12_hours(recorded_responses):
     compared = 0
-    for season, rows in schedules(frozen_answers):
+    for season, rows in schedules(recorded_responses):
         for row in rows:
             ours = weekend_of_round(season, row["round_number"])
             held = {fastf1_session_name(ours, name): name for name in ours.session_names}
@@ -95,7 +95,7 @@ def test_instants_are_aware_and_fit_the_local_date():
         assert list(w.sessions)[-1] == "race"
 
 
-def test_the_calendar_is_chronological_and_each_key_is_there_once():
+def test_the_calendar_is_chronological_and_keys_are_unique():
     known = known_weekends()
     assert [w.race_start for w in known] == sorted(w.race_start for w in known)
     assert len({w.key for w in known}) == len(known)
@@ -144,7 +144,7 @@ def test_races_that_share_a_name_or_a_track_stay_apart():
 
 
 def test_nothing_is_joined_or_looked_up_by_an_event_name():
-    """The Spanish Grand Prix is in Madrid in 2026 and was in Barcelona before: a name is shown and never a key."""
+    """The Spanish Grand Prix moved from Barcelona to Madrid in 2026: a name is displayed, never a key."""
     package, keyed = Path(calendar.__file__).parents[1], []
     calls = {"merge", "merge_asof", "join", "groupby", "set_index", "pivot", "pivot_table", "isin", "drop_duplicates",
              "duplicated", "sort_values"}
@@ -153,7 +153,7 @@ def test_nothing_is_joined_or_looked_up_by_an_event_name():
     named = re.compile(r"^event_?name$", re.IGNORECASE)
     for path in [*package.rglob("*.py"), *(package.parent / "warehouse" / "queries").glob("*.sql")]:
         text = path.read_text(encoding="utf-8")
-        keyed += [(path.name, found[0]) for found in in_text.finditer(text)]
+        keyed += [(path.name, match[0]) for match in in_text.finditer(text)]
         for node in ast.walk(ast.parse(text)) if path.suffix == ".py" else ():
             if isinstance(node, ast.Call) and getattr(node.func, "attr", getattr(node.func, "id", "")) in calls:
                 texts = [arg for part in (*node.args, *node.keywords) for arg in ast.walk(part)]
@@ -178,10 +178,11 @@ def test_cancelled_weekends_stay():
         assert weekend(key).session_names == SESSIONS_OF_FORMAT["conventional"]
 
 
-def test_testing_is_no_weekend(frozen_answers):
+def test_testing_is_no_weekend(recorded_responses):
     names = {w.event_name for w in known_weekends()}
     assert all(name.endswith("Grand Prix") for name in names)
-    testing = [row for _, rows in schedules(frozen_answers, testing=True) for row in rows if not row["round_number"]]
+    all_rows = [row for _, rows in schedules(recorded_responses, testing=True) for row in rows]
+    testing = [row for row in all_rows if not row["round_number"]]
     assert len(testing) > 2
     assert not names & {row["event_name"] for row in testing}
 
@@ -227,16 +228,16 @@ def test_fastf1_names_depend_on_the_season():
         fastf1_session_name(weekend("2021-great-britain"), "sprint_qualifying")
 
 
-# Asking for what isn't there
+# Unknown keys
 
 
-@pytest.mark.parametrize(("asked", "meant"), [
+@pytest.mark.parametrize(("key", "suggested"), [
     ("2024-11", "2024-austria"), ("2024-brazil", "2024-sao-paulo"), ("2024-Mexico City", "2024-mexico"),
     ("2024-imola", "2024-emilia-romagna"), ("2024-monacco", "2024-monaco"), ("monaco", "2026-monaco"),
 ])
-def test_an_unknown_key_says_what_was_probably_meant(asked, meant):
-    with pytest.raises(UnknownWeekend, match=f'"{asked}" is no known weekend; keys read season-slug.* {meant}'):
-        weekend(asked)
+def test_an_unknown_key_gets_a_suggestion(key, suggested):
+    with pytest.raises(UnknownWeekend, match=f'"{key}" is not a known weekend; keys read .* {suggested}'):
+        weekend(key)
 
 
 def test_unknown_seasons_and_rounds_are_refused():
@@ -261,7 +262,7 @@ def test_a_refreshed_file_corrects_and_adds_but_never_removes(tmp_path):
     assert known_weekends(tmp_path / "none.csv") == known_weekends()
     assert list(path.parent.iterdir()) == [path]
     write_refreshed(path, [])
-    assert weekend("2026-abu-dhabi", path).round == 23, "a second refresh is read, not remembered"
+    assert weekend("2026-abu-dhabi", path).round == 23, "a second refresh is read again, not cached"
 
 
 def test_the_calendar_survives_being_written_and_read(tmp_path):
@@ -271,7 +272,7 @@ def test_the_calendar_survives_being_written_and_read(tmp_path):
     assert known_weekends(path) == known_weekends()
 
 
-def test_a_number_given_to_another_weekend_is_not_kept_twice(tmp_path):
+def test_a_round_given_to_another_weekend_is_removed_from_the_first(tmp_path):
     path = tmp_path / "calendar.csv"
     write_refreshed(path, [replace(weekend("2026-saudi-arabia"), planned="scheduled", round=4)])
     assert weekend_of_round(2026, 4, path).key == "2026-saudi-arabia"
@@ -289,15 +290,15 @@ def test_a_failed_write_leaves_the_old_file(tmp_path):
 
 
 @pytest.mark.parametrize(("old", "new", "message"), [
-    ("2026-06-07T13:00:00Z", "soon", 'line 2: race_start is "soon", an instant like'),
+    ("2026-06-07T13:00:00Z", "soon", 'line 2: race_start is "soon"; wanted a time like'),
     ("2026-06-07T13:00:00Z", "2026-06-07T13:00:00", "line 2: race starts at .* without a time zone"),
     ("2026-06-07T13:00:00Z", "", "line 2: race_start is empty"),
     ("2026-06-07,", "2026-06-05,", "line 2: 2026-monaco races on 2026-06-05 at the circuit, but race_start is 2 days"),
-    ("conventional", "normal", 'line 2: format is "normal", one of conventional'),
+    ("conventional", "normal", 'line 2: format is "normal"; wanted one of conventional'),
     ("scheduled", "maybe", 'line 2: planned is "maybe"'),
     ("2026-monaco,2026", "2026-monaco,2025", 'line 2: weekend is "2026-monaco" in season 2025'),
     ("2026-monaco", "2026-Monte Carlo", 'line 2: weekend is "2026-Monte Carlo"'),
-    (",78,", ",many,", 'line 2: race_laps is "many", a whole number'),
+    (",78,", ",many,", 'line 2: race_laps is "many"; wanted a whole number'),
     ("monaco-6", "", "line 2: 2026-monaco lacks its layout"),
     ("race_start", "start", "lacks the columns race_start"),
     ("\n2026", "\n2026-monaco\n2026", "line 2: season is"),
@@ -320,9 +321,9 @@ def test_a_key_or_round_given_twice_is_refused(tmp_path):
         known_weekends(path)
 
 
-def test_a_file_that_is_no_text_is_refused(tmp_path):
+def test_a_file_that_is_not_text_is_refused(tmp_path):
     (tmp_path / "calendar.csv").write_bytes(b"\xff\xfe\x00weekend")
-    with pytest.raises(InvalidCalendar, match="is no CSV in UTF-8"):
+    with pytest.raises(InvalidCalendar, match="is not a CSV file in UTF-8"):
         known_weekends(tmp_path / "calendar.csv")
 
 
@@ -335,14 +336,14 @@ def test_the_calendar_needs_the_standard_library_only():
     code = ("import sys; from f1_pipelines.identity.weekends import known_weekends; known_weekends(); "
             "print(*sorted({'pandas', 'numpy', 'dagster', 'fastf1', 'duckdb'} & set(sys.modules)))")
     root = Path(__file__).resolve().parents[2]
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True,
-                          env=os.environ | {"PYTHONPATH": str(root)})
-    assert done.stdout.strip() == ""
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True,
+                             env=os.environ | {"PYTHONPATH": str(root)})
+    assert process.stdout.strip() == ""
 
 
-def schedules(frozen_answers, testing=False):
-    """(season, rows) of the frozen FastF1 schedules."""
-    for url, body in frozen_answers.items():
+def schedules(recorded_responses, testing=False):
+    """(season, rows) of the recorded FastF1 schedules."""
+    for url, body in recorded_responses.items():
         if "schedule_" in url:
             columns = json.loads(body)
             rows = [{name: columns[name][index] for name in columns} for index in columns["round_number"]]

@@ -16,14 +16,14 @@ from f1_pipelines.sim.scenarios import Entry, GrandPrix
 
 @pytest.fixture
 def quiet_circuit() -> CircuitParameters:
-    """A circuit where nothing is left to chance: no scatter, no failures, no closed track."""
+    """A circuit without randomness: no scatter, no failures, no closed track."""
     return CircuitParameters(lap_scatter_s=0.0, stop_scatter_s=0.0, sc_per_race=0.0, vsc_per_race=0.0, red_per_race=0.0,
                              accident_per_race=0.0, mechanical_per_race=0.0)
 
 
 @pytest.fixture
 def quiet(quiet_circuit) -> Callable[..., RaceSetup]:
-    """A setup on it; joined under way with the given gaps, so that the first corner is behind everybody."""
+    """A setup on the quiet circuit, joined under way with the given gaps, after the first corner."""
     def setup(gaps_s=(0.0, 5.0, 10.0), laps=10, circuit=quiet_circuit, **more) -> RaceSetup:
         values = {"circuits": (circuit,), "seeds": np.array([3]), "car_pace_s": np.zeros(len(gaps_s)),
                   "start_gap_s": np.array(gaps_s), "race_laps": laps, "accident_scale": 0.0,
@@ -35,7 +35,7 @@ def quiet(quiet_circuit) -> Callable[..., RaceSetup]:
 
 @pytest.fixture
 def eventful() -> Callable[..., RaceSetup]:
-    """A batch in which everything happens: rain, failures, safety cars, short tanks, worn tyres, mixed lengths."""
+    """A batch with every kind of event: rain, failures, safety cars, empty tanks, worn tyres, mixed lengths."""
     def setup(episodes: int, cars: int = 8, laps: int = 14, **more) -> RaceSetup:
         at = np.arange(episodes)[:, None]
         lap = np.arange(laps)
@@ -54,23 +54,23 @@ def eventful() -> Callable[..., RaceSetup]:
 
 @pytest.fixture
 def busy() -> Callable[[Race, RaceState], Calls]:
-    """Calls of every kind, different in every episode, car and lap, and the same wherever the episode stands."""
+    """Calls of every kind that differ by episode, car and lap, but not by place in the batch."""
     def policy(race: Race, state: RaceState) -> Calls:
         seed = (np.asarray(race.setup.seeds)[:, None] % 1000).astype(np.int64)
         car = np.broadcast_to(race.setup.car_numbers, (race.episodes, race.cars)).astype(np.int64)
         x = (seed * 31 + car * 17 + state.lap * 13) % 97
         code = drive_code(mode=x % 6, temp=x % 3, drs=x % 7 > 0, attack=x % 5 == 0, defend=x % 11 == 0)
-        nobody = np.full(x.shape, -1)
-        return Calls(pit=np.where(x % 9 == 4, x % 5, nobody), drive=code,
-                     hold_gap=np.where(x % 13 == 2, (x + 1) % race.cars, nobody),
-                     let_by=np.where(x % 6 == 1, (x + 2) % race.cars, nobody))
+        no_call = np.full(x.shape, -1)
+        return Calls(pit=np.where(x % 9 == 4, x % 5, no_call), drive=code,
+                     hold_gap=np.where(x % 13 == 2, (x + 1) % race.cars, no_call),
+                     let_by=np.where(x % 6 == 1, (x + 2) % race.cars, no_call))
 
     return policy
 
 
 @pytest.fixture(scope="session")
 def grand_prix() -> GrandPrix:
-    """A weekend of 22 cars at a quick circuit, paces a tenth apart, start tyres of half of the field known."""
+    """A weekend of 22 cars at Spa, a tenth of a second apart; the start tyres of half of the field are known."""
     circuit = circuit_prior("spa-francorchamps", 2026)
     return GrandPrix("2026-belgium", circuit, circuit.race_laps, tuple(
         Entry(f"driver-{chr(97 + k)}", k + 2, f"team-{k // 2}", k + 1, round(0.1 * (k - 10), 2), k % 3 if k % 2 else -1)

@@ -1,8 +1,8 @@
-"""What a pit wall can ask of a car for a lap, and what it costs.
+"""How a car can be driven for a lap, and what that costs.
 
-A drive is one small integer per car: mode, tyre temperature management and DRS permission stay until changed; attack
-and defend hold for the lap they are called in. The engine looks its effects up in one table. The sizes are
-assumptions unless said: no timing data says what mode a driver was in.
+A drive is one small integer per car. Mode, tyre temperature management and DRS permission last until changed; attack
+and defend last one lap. The engine looks the effects up in one table. Their sizes are assumptions unless stated: no
+timing data tells a driver's mode.
 """
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ TEMP_NORMAL, TEMP_WARM, TEMP_COOL = range(3)
 TEMPS = ("normal", "warm", "cool")
 
 _TEMP_BIT, _DRS_BIT, _ATTACK_BIT, _DEFEND_BIT = 8, 32, 64, 128
-LASTING = _ATTACK_BIT - 1  # the bits that stay from lap to lap
+LASTING = _ATTACK_BIT - 1  # the bits that last from lap to lap
 DEFAULT_DRIVE = RACE
 
 
 @dataclass(frozen=True)
 class DriveEffect:
-    """One lap driven in one way, against mode race with nothing else asked."""
+    """Effects of a drive on a lap, relative to mode race without extras."""
 
     pace_s: float = 0.0  # s/lap, + is slower
-    wear: float = 1.0  # x the wear of the lap
-    fuel: float = 1.0  # x the fuel of the lap
-    temp_c: float = 0.0  # where tyre temperature settles, C from the best
-    needed_s: float = 0.0  # s/lap of advantage this car needs more to pass
-    defence_s: float = 0.0  # s/lap of advantage a car behind needs more to pass this one
+    wear: float = 1.0  # x the lap's wear
+    fuel: float = 1.0  # x the lap's fuel
+    temp_c: float = 0.0  # shift of the temperature that the tyres settle at, C
+    needed_s: float = 0.0  # s/lap of extra advantage that this car needs to pass
+    defence_s: float = 0.0  # s/lap of extra advantage that a car behind needs to pass this one
     accident: float = 1.0  # x the hazard of an accident
 
     def __add__(self, other: DriveEffect) -> DriveEffect:
-        """Both at once: seconds and degrees add, shares multiply; two ways of defending don't stack."""
+        """Both at once: seconds and degrees add, factors multiply, and of two defences the stronger counts."""
         return DriveEffect(self.pace_s + other.pace_s, self.wear * other.wear, self.fuel * other.fuel,
                            self.temp_c + other.temp_c, self.needed_s + other.needed_s,
                            max(self.defence_s, other.defence_s), self.accident * other.accident)
@@ -59,14 +59,14 @@ DEFEND_NOW = DriveEffect(pace_s=0.25, wear=1.10, temp_c=3.0, defence_s=0.60, acc
 
 
 def drive_code(mode: np.ndarray | int = RACE, temp: np.ndarray | int = TEMP_NORMAL, drs: np.ndarray | bool = True,
-          attack: np.ndarray | bool = False, defend: np.ndarray | bool = False) -> np.ndarray:
-    """The drive of each car from its parts, arrays of one shape or scalars -> int64."""
+               attack: np.ndarray | bool = False, defend: np.ndarray | bool = False) -> np.ndarray:
+    """Encode the drive of each car: arrays of one shape or scalars -> int64."""
     flags = np.asarray(attack, dtype=np.int64) * _ATTACK_BIT + np.asarray(defend, dtype=np.int64) * _DEFEND_BIT
     return np.asarray(mode) + np.asarray(temp) * _TEMP_BIT + (1 - np.asarray(drs, dtype=np.int64)) * _DRS_BIT + flags
 
 
-def effect_of(code: int) -> DriveEffect:
-    """What one drive does, from its bits."""
+def drive_effect(code: int) -> DriveEffect:
+    """Decode a drive into its effect."""
     effect = MODE_EFFECTS.get(code % _TEMP_BIT, DriveEffect()) + TEMP_EFFECTS.get(code // _TEMP_BIT % 4, DriveEffect())
     for bit, extra in ((_DRS_BIT, NO_DRS), (_ATTACK_BIT, ATTACK), (_DEFEND_BIT, DEFEND_NOW)):
         if code & bit:
@@ -75,8 +75,8 @@ def effect_of(code: int) -> DriveEffect:
 
 
 def drive_table() -> np.ndarray:
-    """(7, 256): the fields of `DriveEffect` in their order, by drive."""
-    effects = [effect_of(code) for code in range(256)]
+    """The fields of `DriveEffect`, in their order, by drive: (7, 256)."""
+    effects = [drive_effect(code) for code in range(256)]
     return np.array([[getattr(effect, f.name) for effect in effects] for f in fields(DriveEffect)])
 
 
@@ -84,11 +84,11 @@ DRIVE_TABLE = drive_table()
 
 
 class Calls(NamedTuple):
-    """What the pit walls ask for the coming lap, (E, N) arrays by car column; None asks nothing of anybody.
+    """The calls of all pit walls for the coming lap: (E, N) arrays by car column; None stands for no call at all.
 
-    `pit`: compound to change to at the end of the lap, -1 to stay out. `drive`: see `drive_code()`; None keeps
-    everybody's lasting drive. `hold_gap`: column of the car whose pace is not to be bettered, -1 for none; what is
-    left over is saved in tyres and fuel. `let_by`: column of a car right behind that is to be let by, -1 for none.
+    `pit`: compound to change to at the end of the lap, -1 to stay out. `drive`: see `drive_code()`; None keeps every
+    car's lasting drive. `hold_gap`: column of the car to be no quicker than, -1 for none; the pace in hand saves tyres
+    and fuel. `let_by`: column of a car right behind to let by, -1 for none.
     """
 
     pit: np.ndarray | None = None

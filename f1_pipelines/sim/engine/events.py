@@ -1,4 +1,4 @@
-"""What happens to a car besides racing: failures, punctures, empty tanks, stops; and what they do to the track."""
+"""Failures, punctures, empty tanks and pit stops, and how retirements close the track."""
 from __future__ import annotations
 
 from typing import Any, cast
@@ -14,51 +14,52 @@ from f1_pipelines.sim.engine.weather import INTER_WET_CROSSOVER, SLICK_INTER_CRO
 
 
 class BadCall(ValueError):
-    """A call that names no compound or no car of the race; unchecked it would reach into the next episode's row."""
+    """A call that names no compound or no car of the race: unchecked, it would index into the next episode's row."""
 
 
 def column_of(race: Race, name: str, call: np.ndarray) -> np.ndarray:
-    """Flat index of the car each call names (of the first car where it names none), (E, N)."""
+    """Flat index of the car that each call names (the first car where it names none), (E, N)."""
     if call.max() >= race.cars:
-        raise BadCall(f"{name} names column {call.max()}; wanted -1 (nobody) to {race.cars - 1}.")
+        raise BadCall(f"{name} names column {call.max()}; wanted -1 (none) to {race.cars - 1}.")
     return np.maximum(call, 0) + race.rows
 
 
 def incidents(race: Race, state: RaceState, row: int, hazard: np.ndarray, other: np.ndarray,
               fuel: np.ndarray, burn: np.ndarray, puncture: np.ndarray | None) -> tuple[np.ndarray, ...]:
-    """Cars that stop for good, punctures, dry tanks.
+    """Retirements, punctures and empty tanks of a lap.
 
     Returns:
-        reason to stop (E, N) or 0; punctured (E, N) bool; fuel after the lap [kg]; time lost [s].
+        Reason of retirement or 0, punctured (bool), fuel after the lap [kg], time lost [s]; (E, N) each.
     """
     engine, u = race.engine, race.hazard_u[row]
     running, hit = state.out == 0, u < hazard + other
-    stopped = np.where(hit & (u < hazard), ACCIDENT, np.where(hit & (u < hazard + race.mechanical), MECHANICAL, 0))
-    flat = (hit & (stopped == 0)) if puncture is None else (hit & (stopped == 0)) | puncture
-    # Less than a lap's fuel: coast through this lap on half of it; less than that: stop beside the track.
+    retired = np.where(hit & (u < hazard), ACCIDENT, np.where(hit & (u < hazard + race.mechanical), MECHANICAL, 0))
+    punctured = (hit & (retired == 0)) if puncture is None else (hit & (retired == 0)) | puncture
+    # Too little fuel for the lap: with half of it a car coasts through this lap, with less it retires.
     short = fuel < 0
     coast = short & (state.fuel_kg >= 0.5 * burn)
-    stopped = np.where(short & ~coast, OUT_OF_FUEL, stopped) * running
-    flat = flat & running & (stopped == 0)
+    retired = np.where(short & ~coast, OUT_OF_FUEL, retired) * running
+    punctured = punctured & running & (retired == 0)
     fuel = np.where(coast, state.fuel_kg - 0.5 * burn, np.maximum(fuel, 0.0))
-    late = flat * engine.puncture_loss_s + (coast & running) * engine.starved_loss_s
-    return stopped, flat, fuel, late
+    lost_s = punctured * engine.puncture_loss_s + (coast & running) * engine.starved_loss_s
+    return retired, punctured, fuel, lost_s
 
 
-def stops(race: Race, state: RaceState, row: int, pit: np.ndarray | None, puncture: np.ndarray | None,
-          stopped: np.ndarray | None, elapsed: np.ndarray) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]:
-    """Tyre changes at the end of the lap, worked out for the few cars that make one.
+def pit_stops(race: Race, state: RaceState, row: int, pit: np.ndarray | None, puncture: np.ndarray | None,
+              retired: np.ndarray | None, elapsed: np.ndarray) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]:
+    """Tyre changes at the end of the lap, computed only for the cars that make one.
 
     Returns:
-        what changes in the state (E, N); flat index of the cars that stop (S,); the time each stop costs [s] (E, N).
+        Changed fields of the state by name, (E, N) each; flat index of the S cars that stop, (S,); time that each
+        stop takes [s], (E, N).
     """
     engine = race.engine
     pit = np.full(elapsed.shape, -1) if pit is None else np.asarray(pit, dtype=np.int64)
     if puncture is not None:
-        pit = np.where(puncture & (pit < 0), _set_for(race, state, row), pit)
+        pit = np.where(puncture & (pit < 0), _unplanned_compound(race, state, row), pit)
     new = (pit >= 0) & (state.out == 0) if state.any_out else pit >= 0
-    if stopped is not None:
-        new = new & (stopped == 0)
+    if retired is not None:
+        new = new & (retired == 0)
     at = new.ravel().nonzero()[0]
     first_set, compound = race.rows5.take(at), pit.take(at)
     if state.any_slow or race.mate is not None:
@@ -71,9 +72,9 @@ def stops(race: Race, state: RaceState, row: int, pit: np.ndarray | None, punctu
         cost = race.stop_loss_s.take(first_set) + race.stop_s[row].take(at)
     if race.mate is not None:
         mate = race.mate.take(at)
-        theirs, own = elapsed.take(mate), elapsed.take(at)
-        wait = engine.double_stack_s + race.standstill.take(episode) - (own - theirs)
-        second = new.take(mate) & (own > theirs) & (status != RED)
+        mate_s, own_s = elapsed.take(mate), elapsed.take(at)
+        wait = engine.double_stack_s + race.standstill.take(episode) - (own_s - mate_s)
+        second = new.take(mate) & (own_s > mate_s) & (status != RED)
         cost = cost + np.where(second, np.maximum(wait, 0.0), 0.0)
     if any_of(compound > WET):
         raise BadCall(f"pit holds compound {compound.max()}; wanted -1 (stay out) to {WET} (wet).")
@@ -88,8 +89,8 @@ def stops(race: Race, state: RaceState, row: int, pit: np.ndarray | None, punctu
     return changes, at, with_values(np.zeros(elapsed.shape), at, cost)
 
 
-def _set_for(race: Race, state: RaceState, row: int) -> np.ndarray:
-    """The set a crew has ready for a car that comes in unasked: right for the water, else the other hard one."""
+def _unplanned_compound(race: Race, state: RaceState, row: int) -> np.ndarray:
+    """Compound for an unplanned stop, (E, N): what the water asks for; in the dry hard, or medium in place of hard."""
     wet = race.wetness[row][:, None]
     dry = np.where(state.compound == HARD, MEDIUM, HARD)
     return np.where(wet > INTER_WET_CROSSOVER, WET, np.where(wet > SLICK_INTER_CROSSOVER, INTER, dry))
@@ -99,20 +100,20 @@ Statuses = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 def status_of_next_lap(race: Race, state: RaceState, lap: int,
-                       stopped: np.ndarray | None) -> tuple[Statuses, bool]:
-    """status, age and left (E,) of the lap to come, and whether any episode is not green."""
+                       retired: np.ndarray | None) -> tuple[Statuses, bool]:
+    """Status, age and laps left of the coming lap, (E,) each, and whether any episode is not green."""
     if race.status is not None:
         status, age, left = race.given_status
         return (status[lap], age[lap], left[lap]), race.slow_laps[lap]
     row = race.row(lap)
-    if stopped is None and not state.any_slow and not race.eventful[row]:
+    if retired is None and not state.any_slow and not race.eventful[row]:
         return (state.status, state.status_age + 1, state.status_left), False
     accidents: Any
     others: Any
-    accidents, others = (0, 0) if stopped is None else ((stopped == ACCIDENT).sum(axis=1, keepdims=True),
-                                                        (stopped > ACCIDENT).sum(axis=1, keepdims=True))
+    accidents, others = (0, 0) if retired is None else ((retired == ACCIDENT).sum(axis=1, keepdims=True),
+                                                        (retired > ACCIDENT).sum(axis=1, keepdims=True))
     rates, factors, drawn = cast("tuple[np.ndarray, np.ndarray, np.ndarray]",
-                                 (race.status_rates, race.status_factors, race.event_u))  # there where it is drawn
+                                 (race.status_rates, race.status_factors, race.event_u))  # all set if status is drawn
     following = track_status.next_status(
         state.status, state.status_age, state.status_left, accidents, others,
         rates[0 if lap == 1 and race.start_key is not None else 1], factors, drawn[0, row], drawn[1, row])

@@ -1,10 +1,10 @@
-"""Noise that depends on nothing but its key (seed, lap, car, purpose): a counter-based generator in numpy.
+"""Noise that depends only on its key (seed, lap, car, purpose): a counter-based generator in numpy.
 
-What is guaranteed: the same key gives the same bits alone, in any batch, in any process and on any machine whose
-floats are IEEE 754 doubles. Only operations that the standard rounds exactly are used (+ - * / sqrt, comparisons,
-powers of two); `np.log`, `np.exp` and `np.sin` are not, because their last bit may differ between the vector body and
-the tail of a loop, and between processors. Draws are keyed by the car's number, not by its column, so a reordered
-grid has reordered noise; a race can be forked at any lap and meets the same noise again.
+The same key gives the same bits alone, in any batch, in any process and on any machine with IEEE 754 doubles. To
+guarantee that, only operations that the standard rounds exactly are used (+ - * / sqrt, comparisons, powers of two).
+`np.log`, `np.exp` and `np.sin` are not: their last bit may differ between the vector body and the tail of a loop, and
+between processors. Draws are keyed by car number, not by column, so reordering the grid reorders the noise, and a race
+forked at any lap gets the same noise again.
 """
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 
 LAP, PASS, STOP, HAZARD, PUNCTURE, CLIFF = range(6)  # purposes of draws per car and lap
 EVENT, DURATION, SLOT = 16, 17, 18  # purposes of draws per episode (or per place) and lap
-EPISODE = 1 << 20  # the "car" of draws that belong to the whole episode; places in the queue count on from here
+EPISODE = 1 << 20  # the "car" of draws for a whole episode; places in the queue count on from here
 
 _LAP_STEP, _CAR_STEP, _PURPOSE_STEP = (np.array(k, dtype=np.uint64) for k in (
     0x9E3779B97F4A7C15, 0xD1B54A32D192ED03, 0x8CB92BA72F3D8DD7))  # odd, from the golden ratio and its generalisations
@@ -21,20 +21,20 @@ _S30, _S27, _S31, _S11 = (np.array(k, dtype=np.uint64) for k in (30, 27, 31, 11)
 
 
 def _mix(z: np.ndarray) -> np.ndarray:
-    """The finaliser of splitmix64: every input bit moves every output bit. uint64 array -> same shape."""
+    """The finaliser of splitmix64: every input bit affects every output bit. uint64 array -> same shape."""
     z = (z ^ (z >> _S30)) * _M1
     z = (z ^ (z >> _S27)) * _M2
     return z ^ (z >> _S31)
 
 
 def uniforms(seeds: np.ndarray, laps: np.ndarray, cars: np.ndarray, purposes: tuple[int, ...]) -> np.ndarray:
-    """Uniform draws inside (0, 1), never an end.
+    """Draw uniforms from the open interval (0, 1).
 
     Args:
-        seeds: (E,) uint64.
-        laps: (L,) lap numbers.
-        cars: (E, N) or (1, N) car numbers.
-        purposes: P purposes.
+        seeds: Seeds of the episodes, (E,) uint64.
+        laps: Lap numbers, (L,).
+        cars: Car numbers, (E, N) or (1, N).
+        purposes: The P purposes to draw for.
 
     Returns:
         (P, L, E, N) float64, multiples of 2^-53 shifted by half a step.
@@ -48,16 +48,16 @@ def uniforms(seeds: np.ndarray, laps: np.ndarray, cars: np.ndarray, purposes: tu
 
 def heavy_tailed(u: np.ndarray, below: np.ndarray | float, above: np.ndarray | float, least: float,
                  most: float) -> np.ndarray:
-    """Quantiles of a split Student t with two degrees of freedom: median 0, own scale on either side.
+    """Quantiles of a split Student t with two degrees of freedom: median 0, a scale of its own on either side.
 
-    physics.md section 1 finds t with 2.4 degrees of freedom and five times as many laps that lose a second as laps
-    that gain one. Two degrees have a closed form that needs a square root only.
+    docs/physics.md#lap-time reports 2.4 degrees of freedom, and five times as many laps that lose a second as laps
+    that gain one. Two degrees have a closed form that only needs a square root.
 
     Args:
         u: Uniforms in (0, 1).
         below: Scale of the negative side.
         above: Scale of the positive side.
-        least, most: Bounds of what is returned: the distribution has no variance.
+        least, most: Bounds of the result: the distribution has no variance.
     """
     centred = u - 0.5
     t = centred * np.sqrt(2.0 / (u * (1.0 - u)))

@@ -1,4 +1,4 @@
-"""Tables of a race that depend on its parameters alone."""
+"""Tables of a race that depend only on its parameters."""
 from __future__ import annotations
 
 from dataclasses import fields, replace
@@ -13,13 +13,13 @@ from f1_pipelines.sim.engine.seeded_tables import Circuit
 
 @lru_cache(maxsize=16)
 def as_arrays(engine: EngineParameters) -> EngineParameters:
-    """The same numbers as arrays of no axis: beside a small array numpy is twice as quick with them as with floats."""
+    """The same numbers as 0-d arrays: beside a small array, numpy is twice as fast with them as with floats."""
     arrays: dict[str, Any] = {f.name: np.array(getattr(engine, f.name)) for f in fields(engine)}
     return replace(engine, **arrays)
 
 
 def slow_ratio(engine: EngineParameters, circuit: Circuit) -> np.ndarray:
-    """What a neutralised lap takes of a green one, as `Race.slow_ratio`."""
+    """Neutralised lap times over green ones, as `Race.slow_ratio`."""
     vsc = [circuit("vsc_lap_ratio"), circuit("vsc_last_lap_ratio")]
     leader = [circuit("sc_first_leader_ratio")] + [circuit("sc_leader_ratio")] * len(engine.sc_catch_fade)
     catching = [circuit("sc_catch_ratio") * fade for fade in engine.sc_catch_fade]
@@ -28,7 +28,7 @@ def slow_ratio(engine: EngineParameters, circuit: Circuit) -> np.ndarray:
 
 @lru_cache(maxsize=16)
 def by_status(engine: EngineParameters) -> np.ndarray:
-    """What a closed track does to a lap, as `Race.by_status`."""
+    """Effects of a closed track on a lap, as `Race.by_status`."""
     slow_c = engine.temp_slow_c
     return np.array([[1.0, engine.wear_vsc, engine.wear_sc, engine.wear_sc],
                      [1.0, engine.fuel_vsc, engine.fuel_sc, engine.fuel_sc],
@@ -38,16 +38,16 @@ def by_status(engine: EngineParameters) -> np.ndarray:
 
 @lru_cache(maxsize=64)
 def pass_cost_s(engine: EngineParameters, cars: int) -> np.ndarray:
-    """What passing and being passed cost, as `Race.pass_cost_s`."""
+    """Time that passing and being passed cost, as `Race.pass_cost_s`."""
     return np.repeat([0.0, engine.passed_loss_s, engine.passer_loss_s], [1, cars - 1, cars - 1])
 
 
 def openness(engine: EngineParameters, pass_circuit: np.ndarray) -> np.ndarray:
-    """How far lap noise opens passes at a circuit, (E, 1): 1 at usual ones, 0 where nobody can pass."""
+    """How far lap noise opens passes at a circuit, (E, 1): 1 at usual circuits, 0 where no car can pass."""
     return np.minimum(np.maximum(1.0 - pass_circuit / engine.pass_shut_logit, 0.0), 1.0)
 
 
 def mates(team: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Flat index of the other car of each car's team, (E, N); its own where it drives alone."""
+    """Flat index of each car's team mate, (E, N); its own where it has none."""
     same = (team[:, :, None] == team[:, None, :]) & ~np.eye(team.shape[1], dtype=bool)
     return np.where(same.any(axis=2), same.argmax(axis=2), np.arange(team.shape[1])) + rows

@@ -1,8 +1,8 @@
-"""Every number of the physics, with its unit, its default and where it comes from.
+"""Every parameter of the physics, with its unit, default and source.
 
 `CircuitParameters` may differ from episode to episode (fits replace them one by one); `EngineParameters` hold for a
-whole batch. Sources read `physics.md#section` for a section of docs/physics.md, which was measured on real laps of
-2018-2026, and `assumption` where nothing was measured. `describe()` lists them all; docs/parameters.md prints them.
+whole batch. A source reads `physics.md#section` for a section of docs/physics.md, which was measured on real laps of
+2018-2026, or `assumption` where nothing was measured. `describe()` lists all parameters; docs/parameters.md shows them.
 """
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ STATUSES = ("green", "vsc", "sc", "red")
 
 
 def parameter(default: Any, unit: str, source: str) -> Any:
-    """A dataclass field that knows its unit and source. Tuples are by compound: soft, medium, hard, inter, wet."""
+    """A dataclass field with a unit and a source. Tuples are by compound: soft, medium, hard, inter, wet."""
     return field(default=default, metadata={"unit": unit, "source": source})
 
 
 @dataclass(frozen=True)
 class CircuitParameters:
-    """One circuit in one season. The defaults are the pooled priors; a lap time is a sum of these effects."""
+    """One circuit in one season. Defaults are pooled priors; a lap time is a sum of these effects."""
 
     circuit: str = parameter("unknown", "-", "circuit id as in identity/data/circuits.csv")
     season: int = parameter(2025, "year", "regulations: 2026 has its own pace and overtaking")
@@ -86,28 +86,28 @@ class CircuitParameters:
 
 @dataclass(frozen=True)
 class EngineParameters:
-    """What is the same for every circuit of a batch."""
+    """Parameters shared by all circuits of a batch."""
 
     noise_below: float = parameter(
         0.32, "x lap scatter", "physics.md#lap-time: 1.3 % of laps gain > 1 s; measured on replays")
     noise_above: float = parameter(
         0.90, "x lap scatter", "physics.md#lap-time: 6.4 % lose > 1 s; measured on replays")
     noise_worst_s: float = parameter(8.0, "s", "a spin; longer losses are incidents")
-    noise_best_s: float = parameter(-1.5, "s", "nobody finds more than this: physics.md#lap-time, 1.3 % gain > 1 s")
+    noise_best_s: float = parameter(-1.5, "s", "largest gain of a lap: physics.md#lap-time, 1.3 % gain > 1 s")
     noise_carry: float = parameter(0.50, "-", "physics.md#lap-time: .42 measured; cut after two laps, and capped")
-    noise_centre: float = parameter(0.27, "x lap scatter", "found by running: what carried losses add to the median")
-    noise_carry_cap_s: float = parameter(1.2, "s", "a mistake is not repeated: no more than this is carried on")
+    noise_centre: float = parameter(0.27, "x lap scatter", "tuned by simulation: what carried losses add to the median")
+    noise_carry_cap_s: float = parameter(1.2, "s", "largest loss that carries over: a mistake is not repeated")
     stop_noise_below: float = parameter(0.36, "x stop scatter", "physics.md#stops: quartiles")
     stop_noise_above: float = parameter(1.30, "x stop scatter", "physics.md#stops: 10 % > +3, 4.6 % > +6, 2 % > +10 s")
     stop_noise_worst_s: float = parameter(30.0, "s", "a wheel nut; the worst stops of 2022-26")
-    stop_noise_best_s: float = parameter(-2.5, "s", "the lane itself takes its time")
+    stop_noise_best_s: float = parameter(-2.5, "s", "the drive through the lane sets a limit")
     pass_lap_noise: float = parameter(0.35, "-", "share of a lost second lost where one can pass; passes of replays")
     pass_shut_logit: float = parameter(-3.0, "logit", "pass_circuit at which that share is 0 (Monaco); linear up to 0")
     pass_chance: float = parameter(0.95, "-", "share of the pass logit that lap noise does not cover already")
     follow_gap_min_s: float = parameter(0.25, "s", "physics.md#overtaking: 1 % of pairs below .23 s")
     follow_gap_max_s: float = parameter(1.3, "s", "physics.md#overtaking: held cars stay within 1 s in 82 % of laps")
-    follow_laps: int = parameter(6, "laps", "assumption: so long a place in a train keeps its distance")
-    dirty_air_share: float = parameter(0.4, "-", "of the measured loss: the rest is waiting behind cars, which they do")
+    follow_laps: int = parameter(6, "laps", "assumption: how long a place in a train keeps its distance")
+    dirty_air_share: float = parameter(0.4, "-", "share of the measured loss; waiting behind cars is simulated")
     passer_loss_s: float = parameter(0.14, "s", "physics.md#overtaking")
     passed_loss_s: float = parameter(0.5, "s", "physics.md#overtaking: +1.1 s, of which the following gap is half")
     first_lap_gap_front_s: float = parameter(0.95, "s/place", "physics.md#first-lap: P2 1.1, P5 3.7 s")
@@ -125,7 +125,7 @@ class EngineParameters:
     puncture_per_lap_past: float = parameter(0.03, "1/lap per lap past", "assumption: every fifth set 3 laps past")
     puncture_per_lap: float = parameter(0.0002, "1/lap", "assumption: debris")
     puncture_loss_s: float = parameter(35.0, "s", "assumption: half a lap on three wheels, then the stop")
-    fuel_sc: float = parameter(0.50, "x green", "assumption (published 2018-19 models let the burn fall)")
+    fuel_sc: float = parameter(0.50, "x green", "assumption (published 2018-19 models lower the burn)")
     fuel_vsc: float = parameter(0.65, "x green", "assumption")
     wear_sc: float = parameter(0.25, "x green", "published simulator of 2014-2019")
     wear_vsc: float = parameter(0.50, "x green", "published simulator of 2014-2019")
@@ -141,10 +141,10 @@ class EngineParameters:
     temp_grid_c: float = parameter(-8.0, "C", "assumption: after the formation lap")
     temp_slow_c: float = parameter(-28.0, "C", "assumption: tyres go cold behind the safety car")
     temp_vsc: float = parameter(0.6, "x temp_slow_c", "assumption: a VSC is quicker than a safety car")
-    temp_new_c: float = parameter(-6.0, "C", "out of the blankets")
+    temp_new_c: float = parameter(-6.0, "C", "assumption: a set from the blankets")
     slow_hazard: float = parameter(0.2, "x green", "assumption: fewer incidents under VSC and SC")
     accident_first_lap: float = parameter(0.018, "1/car", "physics.md#retirements: .02 per car in laps 0-1, contact")
-    double_stack_s: float = parameter(2.5, "s", "assumption: the second car waits for the standstill and this")
+    double_stack_s: float = parameter(2.5, "s", "assumption: the second car waits for the standstill plus this")
 
 
 COLUMNS = tuple(f.name for f in fields(CircuitParameters) if f.name not in ("circuit", "season", "provenance"))
@@ -153,6 +153,6 @@ SLICES = {name: slice(end - width, end) for name, width, end in zip(COLUMNS, _WI
 
 
 def describe() -> list[dict[str, Any]]:
-    """Name, default, unit and source of every parameter, for the README and the tests."""
+    """Name, default, unit and source of every parameter, for docs/parameters.md and the tests."""
     return [{"name": f.name, "default": f.default, **f.metadata}
             for kind in (CircuitParameters, EngineParameters) for f in fields(kind)]

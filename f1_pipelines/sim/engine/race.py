@@ -1,7 +1,7 @@
-"""A batch of races laid out for the engine: `prepare(setup) -> Race`.
+"""A batch of races prepared for the engine: `prepare(setup) -> Race`.
 
-Everything that depends on the seed alone is drawn here, once, so that a step is a handful of array operations and a
-forked race meets the same noise.
+Everything that depends only on the seed is drawn here, once. A step is then a handful of array operations, and a forked
+race gets the same noise.
 """
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from f1_pipelines.sim.engine.weather import DAMP, WET_SCATTER
 
 @dataclass(frozen=True, eq=False)
 class Race:
-    """What the engine looks up. Tables by lap have the row `lap - first - 1`; nothing here changes during a race."""
+    """Lookup tables of the engine. Tables by lap use the row `lap - first - 1`; nothing changes during a race."""
 
     setup: RaceSetup
     episodes: int
@@ -34,32 +34,32 @@ class Race:
     rows5: np.ndarray  # (E, N) flat index of each episode's first compound
     places: np.ndarray  # (1, N) 0 .. N - 1
     grid_order: np.ndarray  # (E, N) flat car index by place before the start
-    start_key: np.ndarray | None  # (E, N) order through lap 1 by car; None: joined under way
+    start_key: np.ndarray | None  # (E, N) sort key by car for the order after lap 1; None: joined under way
     lap_s: np.ndarray  # (L, E, N) circuit, trend, car, driver and noise
-    circuit_s: np.ndarray  # (L, E, 1) circuit and trend, of which lap_s is made
+    circuit_s: np.ndarray  # (L, E, 1) circuit and trend, a part of lap_s
     neutral_s: np.ndarray  # (L, E, 1) green lap of a median car on used mediums, without its fuel
     noise_s: np.ndarray  # (L, E, N)
-    unseen_s: np.ndarray  # (L, E, N) part of the noise that gives nobody a chance to pass, negative
+    unseen_s: np.ndarray  # (L, E, N) minus the part of the noise that opens no pass
     needed_s: np.ndarray  # (L, E, N) advantage needed to pass with no gap
     follow_s: np.ndarray  # (L, E, N) by place: least time behind the leader of a train, summed up
     stop_s: np.ndarray  # (L, E, N) scatter of stops
     hazard_u: np.ndarray  # (L, E, N)
-    risky: list[bool]  # (L) whether, at worst, any car may fail in that lap
+    risky: list[bool]  # (L) whether any car may fail in that lap, in the worst case
     puncture_u: np.ndarray  # (L, E, N)
     cliff_factor: np.ndarray  # (L, E, N) of a set put on after that lap
     tyres: np.ndarray  # (3, E * 5) offset s, s per lap of wear, laps of wear to the cliff
     wetness: np.ndarray  # (L, E)
     wet: bool  # whether any episode sees water
     weather: np.ndarray  # (L, 3, E * 5) s/lap, x wear, x accidents by compound; one row if dry
-    status: np.ndarray | None  # (3, L + 1, E) status, laps so far, laps left; None: drawn
+    status: np.ndarray | None  # (3, L + 1, E) status, laps so far, laps left; None: drawn lap by lap
     slow_laps: list[bool]  # (L + 1) whether a given status is anything but green in any episode
     event_u: np.ndarray | None  # (2, L, E)
     eventful: list[bool]  # (L) whether the background alone may end a green period after that lap
     status_rates: np.ndarray | None  # (2, E, 4) background chance in lap 1 and in others
     status_factors: np.ndarray | None  # (E, 4)
-    stop_loss_s: np.ndarray  # (E * 5) green, VSC, SC, red, VSC that ends
+    stop_loss_s: np.ndarray  # (E * 5) s under green, VSC, SC, red, ending VSC
     standstill: np.ndarray  # (E, 1) s, part of the loss
-    # The same for all cars of an episode, written out for each: numpy takes a third of the time for equal shapes.
+    # Equal for all cars of an episode, but repeated for each: numpy is three times as fast on equal shapes.
     gap_ratio: np.ndarray  # (E, N) s of advantage that a second of gap asks for
     fuel_effect: np.ndarray  # (E, N) s/kg
     fuel_burn: np.ndarray  # (E, N) kg/lap
@@ -68,27 +68,27 @@ class Race:
     wear_scale: np.ndarray  # (E, N)
     heat_c: np.ndarray  # (E, N)
     lapped_loss: np.ndarray  # (E, 1) s/lap
-    fresh_s: np.ndarray  # (E, N) s that a new set is slower than its line, negative
+    fresh_s: np.ndarray  # (E, N) s that a new set adds to a lap, negative
     first_lap_loss: np.ndarray  # (E, 1) s
     slow_ratio: np.ndarray  # (2 K, E, 1) x green lap: VSC, its end, SC by lap; leader, then others
     by_status: np.ndarray  # (4, 4) of green, VSC, SC and red: x wear, x fuel, C added to the tyres, x hazards
     accident: np.ndarray  # (E, N) chance per lap after the first
     accident_first: np.ndarray  # (E, N)
     mechanical: np.ndarray  # (E, N) chance per lap of a mechanical failure
-    other: np.ndarray  # (E, N) the same, and of debris in a tyre
-    mate: np.ndarray | None  # (E, N) flat index of the team mate, itself without one
+    other: np.ndarray  # (E, N) the same, plus that of a puncture by debris
+    mate: np.ndarray | None  # (E, N) flat index of the team mate; its own where it has none
     drives: np.ndarray  # (7, 256)
-    pass_cost_s: np.ndarray  # (2 N - 1,) s by places gained in a lap, those lost counted from the end
-    engine: EngineParameters  # as arrays of no axis: twice as quick as floats beside an array
+    pass_cost_s: np.ndarray  # (2 N - 1,) s by places gained in a lap; places lost index from the end
+    engine: EngineParameters  # as 0-d arrays: twice as fast as floats beside an array
 
     @cached_property
     def given_status(self) -> tuple[np.ndarray, ...]:
-        """Status, laps so far and laps left where they are given, (L + 1, E) each."""
+        """Status, laps so far and laps left, (L + 1, E) each; empty where the status is drawn."""
         return () if self.status is None else tuple(self.status)
 
     @cached_property
     def share(self) -> np.ndarray:
-        """(L + 1, E) share of the distance after each lap."""
+        """Share of the distance after each lap, (L + 1, E)."""
         return np.minimum(np.arange(self.laps + 1)[:, None] / self.race_laps, 1.0)
 
     def row(self, lap: int) -> int:
@@ -97,10 +97,10 @@ class Race:
 
 
 def prepare(setup: RaceSetup, first: int = 0) -> Race:
-    """Draw the noise of every lap after `first` and lay out the tables.
+    """Draw the noise of every lap after `first` and build the tables.
 
     Raises:
-        BadSetup: Something in the setup is out of range; the message names it.
+        BadSetup: A field of the setup is out of range; the message names it.
     """
     batch = Batch.of(setup, first)
     cars = np.arange(1, batch.cars + 1)

@@ -1,4 +1,4 @@
-"""The arrays that `prepare` lays out for a batch, subject by subject. Axes and units are those of `Race`."""
+"""The arrays that `prepare` builds for a batch, one function per subject. Axes and units are those of `Race`."""
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -14,12 +14,12 @@ from f1_pipelines.sim.engine.seeded_tables import start_scatter, status_tables, 
 from f1_pipelines.sim.engine.setup import RaceSetup
 
 Tables = dict[str, Any]  # fields of `Race` by name
-ABOVE = 1.0 + 1e-12  # x a chance, so that the order of its factors never makes a bound of it too small
+ABOVE = 1.0 + 1e-12  # x a chance: it stays an upper bound whatever the order of its factors
 
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """How large a batch is, and values spread out over it."""
+    """The sizes of a batch, and helpers that broadcast values to them."""
 
     setup: RaceSetup
     seeds: np.ndarray  # (E,) uint64
@@ -30,7 +30,7 @@ class Batch:
 
     @classmethod
     def of(cls, setup: RaceSetup, first: int) -> Batch:
-        """The batch of a setup."""
+        """Create the batch of a setup."""
         seeds = np.atleast_1d(np.asarray(setup.seeds)).astype(np.uint64)
         values = np.array([c.values for c in setup.circuits])[np.zeros(len(seeds), dtype=np.int64) + setup.circuit_of]
         cars = np.asarray(setup.car_pace_s).shape[-1]
@@ -38,28 +38,28 @@ class Batch:
 
     @property
     def engine(self) -> EngineParameters:
-        """What holds for all of it."""
+        """Parameters shared by the whole batch."""
         return self.setup.engine
 
     def circuit(self, name: str) -> np.ndarray:
-        """A circuit parameter, (E, width)."""
+        """Get a circuit parameter by name, (E, width)."""
         return self.values[:, SLICES[name]]
 
     def per_car(self, value: Any, dtype: type = float) -> np.ndarray:
-        """(E, N)."""
+        """Broadcast a value to (E, N)."""
         wide: np.ndarray = np.empty((len(self.seeds), self.cars), dtype=dtype)
         wide[:] = value
         return wide
 
     def per_episode(self, value: Any, dtype: type = float) -> np.ndarray:
-        """(E,)."""
+        """Broadcast a value to (E,)."""
         wide: np.ndarray = np.empty(len(self.seeds), dtype=dtype)
         wide[:] = value
         return wide
 
 
 def indices(batch: Batch, grid: np.ndarray, numbers: np.ndarray) -> Tables:
-    """Where each episode's cars and compounds begin in flat arrays, and who stands where."""
+    """Where each episode's cars and compounds begin in flat arrays, and the order on the grid."""
     setup, at = batch.setup, np.arange(len(batch.seeds))[:, None]
     rows = batch.per_car(at * batch.cars, np.int64)
     gaps = None if setup.start_gap_s is None else batch.per_car(setup.start_gap_s)
@@ -71,7 +71,7 @@ def indices(batch: Batch, grid: np.ndarray, numbers: np.ndarray) -> Tables:
 
 
 def water(batch: Batch, laps: int) -> Tables:
-    """Wetness by lap, and what it does to each compound."""
+    """Wetness by lap, and its effects on each compound."""
     setup, base_lap_s = batch.setup, batch.circuit("base_lap_s")
     if setup.rain is None and not np.any(setup.start_wetness):
         dry = np.zeros((laps - batch.first, len(batch.seeds)))
@@ -82,11 +82,11 @@ def water(batch: Batch, laps: int) -> Tables:
 
 
 def lap_times(batch: Batch, lap: np.ndarray, noise_s: np.ndarray) -> Tables:
-    """What a lap takes before tyres, fuel and traffic, by lap."""
+    """Lap times before tyres, fuel and traffic, by lap."""
     setup, circuit, engine = batch.setup, batch.circuit, batch.engine
     half = 0.5 * circuit("race_laps")
-    # The base lap is that of a Grand Prix at half distance: half its trend behind, and the fuel on board with which a
-    # car begins that lap. The grid has half a lap's more than the distance takes.
+    # The base lap is that of a Grand Prix at half distance: it contains half of the trend, and the fuel on board at its
+    # start. On the grid a car holds half a lap's fuel more than the distance takes.
     circuit_s = (circuit("base_lap_s") + (lap[:, None, None] - half) * circuit("track_trend_s_per_lap")
                  - (half + 1.5) * circuit("fuel_burn_kg_per_lap") * circuit("fuel_effect_s_per_kg"))
     return {
@@ -98,11 +98,11 @@ def lap_times(batch: Batch, lap: np.ndarray, noise_s: np.ndarray) -> Tables:
 
 
 def failures(batch: Batch, hazard_u: np.ndarray, accident_x: float) -> Tables:
-    """Chances that a car stops for good, and the laps in which one may.
+    """Chances that a car retires, and the laps in which one may.
 
     Args:
-        hazard_u: (L, E, N) draws.
-        accident_x: What the water of these races multiplies accidents by at worst.
+        hazard_u: Uniform draws, (L, E, N).
+        accident_x: Largest factor by which water multiplies accidents in these races.
     """
     setup, circuit, engine = batch.setup, batch.circuit, batch.engine
     spread, scale = race_length(batch), batch.per_car(setup.accident_scale)
@@ -119,7 +119,7 @@ def failures(batch: Batch, hazard_u: np.ndarray, accident_x: float) -> Tables:
 
 
 def statuses(batch: Batch, lap: np.ndarray) -> Tables:
-    """The status of each lap where it is given, else what it is drawn from."""
+    """The status of each lap where it is given, else the tables to draw it from."""
     none = dict.fromkeys(("status", "event_u", "status_rates", "status_factors"))
     trace = status_trace(batch.setup.status, len(batch.seeds), int(lap[-1]))
     if trace is not None:
@@ -133,7 +133,7 @@ def statuses(batch: Batch, lap: np.ndarray) -> Tables:
 
 
 def constants(batch: Batch) -> Tables:
-    """What stays the same from lap to lap, mostly a circuit's parameters written out for each car."""
+    """What does not change from lap to lap, mostly circuit parameters repeated for each car."""
     setup, circuit, engine, per_car = batch.setup, batch.circuit, batch.engine, batch.per_car
     count, cars = len(batch.seeds), batch.cars
     tyres = [circuit(name) for name in ("compound_offset_s", "degradation_s_per_lap", "cliff_laps")]
@@ -155,5 +155,5 @@ def constants(batch: Batch) -> Tables:
 
 
 def race_length(batch: Batch) -> np.ndarray:
-    """(E, 1) laps after the first of a Grand Prix there, over which chances of a race are spread."""
+    """Laps of a Grand Prix there after the first, (E, 1): chances per race are spread over them."""
     return (batch.circuit("race_laps")[:, 0] - 1.0).clip(1.0)[:, None]

@@ -1,4 +1,4 @@
-"""The classification of a race, the checks it must pass, and where a lap time came from."""
+"""The classification of a race, its consistency checks, and the parts of a lap time."""
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -23,53 +23,53 @@ class Classification:
 
     position: np.ndarray  # 1 .. N: finishers, then retired cars by distance, then disqualified ones
     laps: np.ndarray  # laps completed; lapped cars finish on the leader's last lap
-    time_s: np.ndarray  # race time over these laps, NaN for cars that did not see the flag
+    time_s: np.ndarray  # race time over these laps, NaN for cars that did not reach the flag
     status: np.ndarray  # FINISHED, RETIRED, DISQUALIFIED
     classified: np.ndarray  # bool: finished, or 90 % of the winner's distance and not disqualified
 
 
 def classify(race: Race, state: RaceState) -> Classification:
-    """The result of races that are over (or, in a race under way, the order as it stands)."""
+    """Classify finished races; a race under way gets its current order."""
     done = np.minimum(state.lap, race.race_laps)
     lines = np.stack(state.line_s)  # (laps + 1, E, N)
-    joined = state.lap - len(lines) + 1  # laps driven before the first line we know
+    joined = state.lap - len(lines) + 1  # laps driven before the first recorded line
     flag = state.elapsed_s.min(axis=1)  # the winner's, or the leader's so far
     over = (state.lap >= race.race_laps)[None, :, None]
-    # The race ends for a car when it crosses the line after the winner did: count the lines before that, and that one.
+    # The race ends for a car when it first crosses the line after the winner: count the lines before, and that one.
     before = ((lines < flag[:, None]) & (np.arange(joined, state.lap + 1)[:, None, None] < done[:, None])).sum(axis=0)
     laps = np.where(over[0], before + joined, done[:, None])
     at_flag = np.take_along_axis(lines, (laps - joined)[None], axis=0)[0]
     retired = at_flag > 0.5 * OUT_S
     laps = np.where(retired, state.out_lap - 1 + (state.out_lap == 0), laps)
     slicks = sum((state.used >> c) & 1 for c in range(HARD + 1))
-    one_kind = (slicks < 2) & (state.used & _RAIN_TYRES == 0) & (state.used & _SLICKS > 0)
+    single_compound = (slicks < 2) & (state.used & _RAIN_TYRES == 0) & (state.used & _SLICKS > 0)
     rule = np.broadcast_to(race.setup.two_compound_rule, (race.episodes,)) & ~_wet_races(race)
-    broke = one_kind & rule[:, None] & over[0] & ~retired
-    status = np.where(broke, DISQUALIFIED, np.where(retired, RETIRED, FINISHED))
-    # Laps first, then time; a stopped car's elapsed_s says how far it got (within OUT_S less 1e8).
-    rank = np.where(retired, 1e8 + (state.elapsed_s - OUT_S), at_flag - laps * 1e5) + np.where(broke, 1e9, 0.0)
+    disqualified = single_compound & rule[:, None] & over[0] & ~retired
+    status = np.where(disqualified, DISQUALIFIED, np.where(retired, RETIRED, FINISHED))
+    # By laps, then by time; elapsed_s of a retired car tells its distance (within OUT_S less 1e8).
+    rank = np.where(retired, 1e8 + (state.elapsed_s - OUT_S), at_flag - laps * 1e5) + np.where(disqualified, 1e9, 0.0)
     place = np.empty_like(laps)
     np.put_along_axis(place, rank.argsort(axis=1, kind="stable"), np.arange(1, race.cars + 1)[None], axis=1)
     winner_laps = laps.max(axis=1, keepdims=True)
     return Classification(place, laps, np.where(retired, np.nan, at_flag), status,
-                          ~broke & (~retired | (laps >= 0.9 * winner_laps)))
+                          ~disqualified & (~retired | (laps >= 0.9 * winner_laps)))
 
 
 def _wet_races(race: Race) -> np.ndarray:
-    """(E,) bool: the track was wet in some lap of the race, so the two-compound rule does not hold."""
+    """Whether some lap was wet, so that the two-compound rule does not hold, (E,) bool."""
     driven = np.arange(race.first + 1, race.laps + 1)[:, None] <= race.race_laps
     return np.asarray(((race.wetness > DAMP) & driven).any(axis=0))
 
 
 def check_race(race: Race, history: list[RaceState]) -> list[str]:
-    """What is wrong with a recorded batch; empty if it is consistent with itself."""
+    """List the faults of a recorded batch; none if it is consistent."""
     faults = []
     for before, after in zip(history, history[1:], strict=False):
         if not (np.sort(after.position, axis=1) == np.arange(1, race.cars + 1)).all():
             faults.append(f"lap {after.lap}: positions are not 1..{race.cars}")
         both = after.running & (before.lap < race.race_laps)[:, None]
         if not (np.where(both, after.elapsed_s - before.elapsed_s, 1.0) > 0).all():
-            faults.append(f"lap {after.lap}: a lap of no time")
+            faults.append(f"lap {after.lap}: a lap took no time")
         if not ((after.out != RUNNING) >= (before.out != RUNNING)).all():
             faults.append(f"lap {after.lap}: a retired car drives again")
     end = history[-1]
@@ -84,17 +84,17 @@ def check_race(race: Race, history: list[RaceState]) -> list[str]:
 
 
 def explain(race: Race, state: RaceState, calls: Calls = NO_CALLS) -> dict[str, np.ndarray]:
-    """Where the coming lap's time comes from: effects by name [s], (E, N) each; their sum is the lap time.
+    """Split the coming lap's time into effects by name [s], (E, N) each; their sum is the lap time.
 
-    `held_up` is what following, passing and being passed cost (in lap 1 the start as well); in a neutralised episode
-    `track_status` stands for everything that the circuit alone does not explain. Retired cars get zeros.
+    `held_up` is the cost of following, passing and being passed (in lap 1 of the start, too). In a neutralised episode
+    `track_status` holds everything beyond the circuit. Retired cars get zeros.
     """
     after, parts = drive_lap(race, state, calls)
     row = race.row(state.lap + 1)
     setup, shape = race.setup, (race.episodes, race.cars)
     circuit = np.broadcast_to(race.circuit_s[row], shape)
     loss, on_track = parts.pop("dirty_air"), parts.pop("on_track")
-    late: dict[str, np.ndarray] = {name: parts.pop(name) for name in ("incident", "stop") if name in parts}
+    delays: dict[str, np.ndarray] = {name: parts.pop(name) for name in ("incident", "stop") if name in parts}
     parts.pop("track")
     noise = race.noise_s[row]
     clean = {"car": np.broadcast_to(setup.car_pace_s, shape), "driver": np.broadcast_to(setup.driver_pace_s, shape),
@@ -104,6 +104,6 @@ def explain(race: Race, state: RaceState, calls: Calls = NO_CALLS) -> dict[str, 
     rest = on_track - state.elapsed_s - sum(effects.values())
     effects["held_up"] = np.where(slow, 0.0, rest)
     effects["track_status"] = np.where(slow, rest, 0.0)
-    effects.update(late)
+    effects.update(delays)
     drives = after.running & (state.lap < race.race_laps)[:, None]
     return {name: np.where(drives, effect, 0.0) for name, effect in effects.items()}

@@ -1,4 +1,4 @@
-"""Where every car of every race is between two laps. Arrays are never written to again: a fork keeps the reference."""
+"""The state of every car of every race between two laps. Arrays are never written to again, so forks share them."""
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
@@ -12,12 +12,12 @@ from f1_pipelines.sim.engine.parameters import GREEN, HARD
 from f1_pipelines.sim.engine.race import Race
 
 RUNNING, ACCIDENT, MECHANICAL, OUT_OF_FUEL = range(4)
-OUT_S = 1e9  # elapsed_s of a car that has stopped, less a million for each lap it did: sorts behind all that run
+OUT_S = 1e9  # elapsed_s of a retired car, less a million for each lap it drove: sorts behind all running cars
 
 
-@dataclass(eq=False)  # not frozen: that costs 4 us a lap, and nothing writes to it
+@dataclass(eq=False)  # not frozen: that would cost 4 us a lap, and nothing writes to it
 class RaceState:
-    """After `lap` laps. (E, N) by car column unless said."""
+    """The state after `lap` laps. Arrays are (E, N) by car column unless stated."""
 
     lap: int
     elapsed_s: np.ndarray  # since lights out, at the line; about OUT_S for retired cars
@@ -30,23 +30,23 @@ class RaceState:
     age_laps: np.ndarray
     wear_laps: np.ndarray  # laps of normal wear that the set has taken
     cliff_laps: np.ndarray  # wear at which this set falls off
-    temp_c: np.ndarray  # against the best temperature
+    temp_c: np.ndarray  # relative to the best temperature
     fresh_s: np.ndarray  # gain of a new set, fading
     fuel_kg: np.ndarray
     drive: np.ndarray  # lasting part of the drive
     used: np.ndarray  # bit per compound raced on
     stops: np.ndarray
-    out: np.ndarray  # RUNNING or why not
-    out_lap: np.ndarray  # lap it stopped in, 0 while running
+    out: np.ndarray  # RUNNING or the reason of retirement
+    out_lap: np.ndarray  # lap of the retirement, 0 while running
     status: np.ndarray  # (E,) of the coming lap
     status_age: np.ndarray  # (E,) laps of the period so far, the coming one included
-    status_left: np.ndarray  # (E,) and still to come, the coming one included: nobody on the pit wall knows this
+    status_left: np.ndarray  # (E,) laps still to come, the coming one included: no pit wall knows this
     any_out: bool
     any_slow: bool
     rain_tyres: bool  # whether any car is on them
     worn: bool  # whether any set is past its cliff
-    plain: bool  # whether every lasting drive is that of mode race with nothing else asked
-    last_stop: int  # latest lap in which any car stopped, 0 before; where a race is joined it might be the last one
+    plain: bool  # whether every lasting drive is the default one
+    last_stop: int  # latest lap with a stop, 0 before any; a race joined under way assumes the lap before
     line_s: tuple[np.ndarray, ...]  # elapsed_s after each lap so far, lap 0 first
 
     @property
@@ -62,7 +62,7 @@ class RaceState:
         return self.out == RUNNING
 
     def after(self, **changes: Any) -> RaceState:
-        """A new state with these fields changed (`dataclasses.replace`, quicker)."""
+        """A new state with these fields changed: a faster `dataclasses.replace`."""
         state = object.__new__(RaceState)
         state.__dict__ = {**self.__dict__, **changes}
         if "wear_laps" in changes or "cliff_laps" in changes:
@@ -70,7 +70,7 @@ class RaceState:
         return state
 
     def take(self, episodes: np.ndarray) -> RaceState:
-        """These episodes, in this order, repeated where repeated: the fork of a batch."""
+        """Select episodes, in this order and with repetitions: forks a batch."""
         cars = self.order.shape[1]
         moved = {f.name: getattr(self, f.name)[episodes] for f in fields(self)
                  if isinstance(getattr(self, f.name), np.ndarray)}
@@ -80,7 +80,7 @@ class RaceState:
 
 
 def new_state(race: Race) -> RaceState:
-    """Before the start: cars in grid order, or with the gaps at which a race is joined."""
+    """The state before the start: cars in grid order, or with the gaps at which a race is joined."""
     setup, shape = race.setup, (race.episodes, race.cars)
     zeros, ints = np.zeros(shape), np.zeros(shape, dtype=np.int64)
     compound = ints + np.asarray(setup.start_compound, dtype=np.int64)
@@ -104,7 +104,7 @@ def new_state(race: Race) -> RaceState:
 
 
 def gaps(at_line: np.ndarray, order: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """From times by place (E, N): gap of each car to the next one in the order (E, N), the leader's time (E, 1)."""
+    """From times by place (E, N): the gap of each car to the car ahead (E, N) and the leader's time (E, 1)."""
     gap = np.empty(at_line.shape)
     gap.fill(999.0)
     gap.put(order[:, 1:], at_line[:, 1:] - at_line[:, :-1])

@@ -1,11 +1,11 @@
-"""The race engineer's environment: commands, what they do, what is seen."""
+"""The race engineer's environment: commands, their effects, observations."""
 from f1_pipelines.sim.environment.commands import VERBS, BadCommand, Command, parse, usage
 
 __all__ = ["VERBS", "BadCommand", "Command", "EpisodeOver", "Observation", "RaceEnvironment", "Step", "parse", "usage"]
 
 
 def __getattr__(name: str) -> object:
-    """The environment itself is loaded when asked for: scoring imports the commands."""
+    """Load the environment on first use: `scoring` imports the commands, and the environment imports `scoring`."""
     if name in ("RaceEnvironment", "EpisodeOver", "Step"):
         from f1_pipelines.sim.environment import environment
         return getattr(environment, name)

@@ -1,4 +1,4 @@
-"""What comes back to the pit wall on a call: `answer_of(command, ...)`."""
+"""Answers to commands: `answer_of(command, ...)`."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -13,15 +13,19 @@ from f1_pipelines.sim.environment.pit_wall import drivers_choice
 from f1_pipelines.sim.scenarios import Scenario
 from f1_pipelines.sim.scoring.claims import CAR, CLOSED, FUEL, RAIN, STOP, claims_of
 
-HEARD = 3  # statements a listener repeats
+MAX_REPEATED_CLAIMS = 3  # claims that the reply to a message repeats
 NOT_UNDERSTOOD = "Not a command, car stays out."
 
 
 def answer_of(command: Command, scenario: Scenario, race: Race, state: RaceState, row: int = 0) -> Answer | None:
-    """What comes back to the pit wall on a call before the lap is driven; None where nothing does.
+    """Answer a command before its lap is driven; None for commands without an answer.
 
     Args:
-        race, state: A batch in which `scenario` has that row.
+        command: The command.
+        scenario: The scenario.
+        race: The batch that holds the scenario.
+        state: State of the batch before the lap.
+        row: Row of the scenario in the batch.
     """
     def driver() -> Answer:
         pit = drivers_choice(scenario, race, state, row)
@@ -37,19 +41,25 @@ def answer_of(command: Command, scenario: Scenario, race: Race, state: RaceState
         "ASSESS_UNDERCUT_WINDOW": lambda: inspections.undercut(scenario, race, state, row),
         "REQUEST_INFO": lambda: inspections.information(scenario, command.word),
         "ESCALATE_TO_PRINCIPAL": lambda: inspections.principal(scenario),
-        "RADIO_DRIVER": lambda: heard("Driver", command.text, state.lap + 1),
-        "DRAFT_PIT_WALL": lambda: heard("Crew", command.text, state.lap + 1),
+        "RADIO_DRIVER": lambda: acknowledge("Driver", command.text, state.lap + 1),
+        "DRAFT_PIT_WALL": lambda: acknowledge("Crew", command.text, state.lap + 1),
         "BRIEF_MEDIA": lambda: Answer("Statement is out.", {}),
     }.get(command.verb)
     return inspection() if inspection else None
 
 
-def heard(who: str, text: str, lap: int) -> Answer:
-    """The listener's reply repeats what it understood, so that an empty message shows."""
+def acknowledge(listener: str, text: str, lap: int) -> Answer:
+    """Repeat the claims understood, so that a message without any shows.
+
+    Args:
+        listener: Driver or Crew.
+        text: The message.
+        lap: The lap it is sent in.
+    """
     names = {STOP: "stop", RAIN: "rain", CLOSED: "track closed", CAR: "car", FUEL: "fuel"}
     parts = []
-    for claim in claims_of(text, lap)[:HEARD]:
+    for claim in claims_of(text, lap)[:MAX_REPEATED_CLAIMS]:
         words = names.get(claim.kind, "stay out")
         words += f" {COMPOUNDS[claim.compound]}" if claim.compound is not None else ""
         parts.append(words + (f" lap {claim.lap}" if claim.lap is not None else ""))
-    return Answer(f"{who}: copy, {', '.join(parts)}." if parts else f"{who}: say again?", {})
+    return Answer(f"{listener}: copy, {', '.join(parts)}." if parts else f"{listener}: say again?", {})

@@ -1,8 +1,7 @@
-"""The 21 commands of the pit wall and their one grammar: `parse(text) -> Command`.
+"""The commands of the pit wall and their grammar: `parse(text) -> Command`.
 
-A command is one line: the verb, then what it takes. Verbs and words are read in any case, text stands in double
-quotes. What does not parse raises `BadCommand`, whose message says what came (never more than a few characters of
-it), what was wanted and names the valid ones.
+A command is one line: a verb and its argument, if any. Case is ignored; text is in double quotes. Anything else raises
+`BadCommand`, whose message quotes the start of the input, says what is wrong and lists what is valid.
 """
 from __future__ import annotations
 
@@ -12,9 +11,9 @@ from f1_pipelines.sim.engine.drive import MODES, TEMPS
 from f1_pipelines.sim.engine.parameters import COMPOUNDS
 
 TOPICS = ("circuit", "tyres", "rules", "standings")
-MAX_CHARS = 400  # a longer command is refused unread: nobody says more than this on a lap
+MAX_CHARS = 400  # a longer command is refused before it is parsed
 SWITCH = ("on", "off")
-CAR, TEXT = "car", "text"  # kinds of argument besides the lists of words
+CAR, TEXT = "car", "text"  # kinds of argument besides a choice of words
 MAX_CAR = 99
 
 GRAMMAR: dict[str, tuple[str, ...] | str | None] = {
@@ -52,12 +51,12 @@ EFFECTS = {
 
 
 class BadCommand(ValueError):
-    """Text that is no command."""
+    """Not a valid command."""
 
 
 @dataclass(frozen=True)
 class Command:
-    """One call of the pit wall. `word` is a compound, mode, switch, temperature or topic; `car` a car number."""
+    """One command of the pit wall. `word` is a compound, mode, switch, temperature or topic; `car` a car number."""
 
     verb: str
     word: str = ""
@@ -68,14 +67,14 @@ class Command:
         kind = GRAMMAR.get(self.verb, "") if isinstance(self.verb, str) else ""
         fits = kind != "" and (self.word in kind if isinstance(kind, tuple) else self.word == "") and (
             type(self.car) is int and 1 <= self.car <= MAX_CAR if kind == CAR else self.car == 0) and (
-            isinstance(self.text, str) and _sayable(self.text) if kind == TEXT else self.text == "")
+            isinstance(self.text, str) and _is_message(self.text) if kind == TEXT else self.text == "")
         if not fits:
-            verb, *given = (_shown(str(part)) for part in (self.verb, self.word, self.car, self.text))
-            raise BadCommand(f"{verb} with word, car, text {', '.join(given)} is no command. "
+            verb, *arguments = (_excerpt(str(part)) for part in (self.verb, self.word, self.car, self.text))
+            raise BadCommand(f"{verb} with word, car, text {', '.join(arguments)} is no command. "
                              f"Valid: {' '.join(VERBS)}.")
 
     def __str__(self) -> str:
-        """As the grammar reads it.
+        """Format the command so that `parse` reads it.
 
         >>> str(parse('radio_driver "box lap 7 for hards"'))
         'RADIO_DRIVER "box lap 7 for hards"'
@@ -90,7 +89,7 @@ STAY = Command("STAY_OUT")
 
 
 def parse(text: object) -> Command:
-    """Read one command.
+    """Parse one command.
 
     >>> parse("PIT_NOW hard")
     Command(verb='PIT_NOW', word='hard', car=0, text='')
@@ -99,41 +98,41 @@ def parse(text: object) -> Command:
     f1_pipelines.sim.environment.commands.BadCommand: PIT_NOW takes soft|medium|hard|inter|wet; got 'slick'.
 
     Raises:
-        BadCommand: No command; the lap still has to be called.
+        BadCommand: The text is not a command.
     """
     if not isinstance(text, str):
         raise BadCommand(f"a command is text, got {type(text).__name__}. Valid: {' '.join(VERBS)}.")
     if len(text) > MAX_CHARS:
         raise BadCommand(f"a command has at most {MAX_CHARS} characters, got {len(text)}, starting "
-                         f"{_shown(text)}. Valid: {' '.join(VERBS)}.")
+                         f"{_excerpt(text)}. Valid: {' '.join(VERBS)}.")
     line = text.strip()
     verb, _, rest = line.partition(" ")
     verb, rest = verb.upper() if verb.isascii() else verb, rest.strip()
     if verb not in GRAMMAR:
-        what = f"unknown command {_shown(verb)}" if verb else "an empty command"
+        what = f"unknown command {_excerpt(verb)}" if verb else "an empty command"
         raise BadCommand(f"{what}. Valid: {' '.join(VERBS)}.")
     kind = GRAMMAR[verb]
     if kind is None:
         if rest:
-            raise BadCommand(f"{verb} takes nothing; got {_shown(rest)}.")
+            raise BadCommand(f"{verb} takes nothing; got {_excerpt(rest)}.")
         return Command(verb)
     if kind == TEXT:
         inner = rest[1:-1].strip() if len(rest) > 1 and rest[0] == rest[-1] == '"' else ""
-        if not _sayable(inner):
-            raise BadCommand(f'{verb} takes one line of text in double quotes; got {_shown(rest)}.')
+        if not _is_message(inner):
+            raise BadCommand(f'{verb} takes one line of text in double quotes; got {_excerpt(rest)}.')
         return Command(verb, text=inner)
     if kind == CAR:
         number = rest.removeprefix("#")
         if not (number.isascii() and number.isdigit() and 1 <= int(number) <= MAX_CAR):
-            raise BadCommand(f"{verb} takes a car number from 1 to {MAX_CAR}; got {_shown(rest)}.")
+            raise BadCommand(f"{verb} takes a car number from 1 to {MAX_CAR}; got {_excerpt(rest)}.")
         return Command(verb, car=int(number))
     if not rest.isascii() or rest.lower() not in kind:
-        raise BadCommand(f"{verb} takes {'|'.join(kind)}; got {_shown(rest)}.")
+        raise BadCommand(f"{verb} takes {'|'.join(kind)}; got {_excerpt(rest)}.")
     return Command(verb, word=rest.lower())
 
 
 def usage() -> str:
-    """The grammar as text, one command a line, for prompts and help."""
+    """Format the grammar for prompts and help, one command a line."""
     lines = []
     for verb, kind in GRAMMAR.items():
         argument = "" if kind is None else ' "text"' if kind == TEXT else " n" if kind == CAR else " " + "|".join(kind)
@@ -141,12 +140,12 @@ def usage() -> str:
     return "\n".join(lines)
 
 
-def _sayable(text: str) -> bool:
-    """Whether a message is one line of text that fits into double quotes."""
+def _is_message(text: str) -> bool:
+    """Whether a text is a valid message: one printable line without double quotes."""
     return 0 < len(text) <= MAX_CHARS and '"' not in text and text.isprintable()
 
 
-def _shown(text: str) -> str:
-    """A few characters of what came, safe to print."""
+def _excerpt(text: str) -> str:
+    """The start of an input, safe to print."""
     short = text[:24].encode("ascii", "replace").decode()
     return repr(short + ("..." if len(text) > 24 else ""))

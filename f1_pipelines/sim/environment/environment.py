@@ -1,4 +1,4 @@
-"""One race, seen from one pit wall: `reset(seed, family, split)` and `step(command)`."""
+"""One race from one pit wall, as text: `reset(seed, family, split)` and `step(command)`."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -35,16 +35,16 @@ from f1_pipelines.sim.scoring.dimensions import Score
 from f1_pipelines.sim.scoring.score import potential, score_race
 
 REWARDS = ("shaped", "terminal")
-LONGEST_KEY = 60  # characters of a weekend
+LONGEST_KEY = 60  # characters of a weekend's key
 
 
 class EpisodeOver(RuntimeError):
-    """A command after the end, or before the first reset."""
+    """No race is in progress: none has begun, or it is over."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """What a command brought."""
+    """The result of a command."""
 
     observation: Observation
     reward: float
@@ -53,23 +53,23 @@ class Step:
 
 
 class RaceEnvironment:
-    """A race engineer's race.
+    """The race engineer's environment.
 
-    Observation: `Observation`, whose `text` a model reads (at most 220 tokens).
-    Actions: one of 21 commands as text, or a parsed `Command`; see `commands.usage()`. Each takes one lap. What does
-        not parse is counted and explained in `info["error"]`; the car stays out.
-    Reward: differences of a potential, which add up to the score in [0, 1]; or, with `reward="terminal"`, nothing
-        until the flag and then the score.
-    Start: the grid, before lap 1, of a sprint or, with a weekend and a car, of a Grand Prix. End: the flag; DONE drives
-        to it without further calls, so does a car that is out.
-    Version: ENV_VERSION, in every observation and every final `info`.
+    Observation: `Observation`; models read its `text` (at most `prompt.MAX_TOKENS` tokens).
+    Actions: one of `commands.VERBS` with its argument, as text or as a parsed `Command`; see `commands.usage()`. Each
+        takes one lap. Text that does not parse is counted and explained in `info["error"]`; the car stays out.
+    Reward: differences of a potential, which sum to the score in [0, 1]; with `reward="terminal"`, 0 before the flag
+        and the score at the flag.
+    Start: the grid of a sprint or, with a weekend and a car, of a Grand Prix, before lap 1.
+    End: the flag. After DONE, or once the car is out, the environment drives on to the flag without further commands.
+    Version: ENV_VERSION, in every observation and in the `info` of every step.
     """
 
     def __init__(self, reward: str = "shaped", weekends: Callable[[str], GrandPrix] | None = None) -> None:
         """
         Args:
             reward: `shaped` or `terminal`.
-            weekends: Finds the weekend of a `grand_prix` by its key. None: no race of that kind can be made.
+            weekends: Looks up the weekend of a `grand_prix` by its key. None: only sprints can be raced.
         """
         if reward not in REWARDS:
             raise ValueError(f"reward must be one of {', '.join(REWARDS)}; got {reward!r}.")
@@ -80,9 +80,18 @@ class RaceEnvironment:
 
     def reset(self, seed: int, family: str, split: str | None = None, circuit: str | None = None,
               weekend: str | None = None, car: str | int | None = None) -> Observation:
-        """Begin the sprint of that family and seed; `split`, if given, must be the seed's.
+        """Begin a race.
 
-        A `grand_prix` wants the weekend instead, and the car we sit behind by driver id or number.
+        Args:
+            seed: Seed of the sprint or the Grand Prix.
+            family: Scenario family, or `grand_prix`.
+            split: Split that the seed must belong to; None for any. Sprints only.
+            circuit: Circuit id; None for the seed's. Sprints only.
+            weekend: Key of the weekend, such as 2026-monaco. Grand Prix only.
+            car: Our car, by driver id or number. Grand Prix only.
+
+        Raises:
+            BadScenario: The arguments do not name a scenario.
         """
         if family != GRAND_PRIX:
             if weekend is not None or car is not None:
@@ -99,7 +108,7 @@ class RaceEnvironment:
         return self.begin(make_grand_prix(self._weekends(weekend), car, seed))
 
     def begin(self, scenario: Scenario) -> Observation:
-        """Begin a sprint that was made before."""
+        """Begin the race of an existing scenario."""
         self._scenario, self._plans, self._race = scenario, plans_of([scenario]), prepare(setup_of([scenario]))
         self._state: RaceState = new_state(self._race)
         self._history, self._wall, self._potential_paid, self._score = [self._state], PitWallState(), 0.0, None
@@ -107,13 +116,13 @@ class RaceEnvironment:
         return self._observe()
 
     def fork(self) -> RaceEnvironment:
-        """The same race from here on, driven apart: same state, same noise, its own calls. A few microseconds."""
+        """Copy the race in progress: same state and noise, commands of its own. Takes a few microseconds."""
         twin = copy(self)
         twin._history, twin._wall, twin._notes = list(self._history), deepcopy(self._wall), self._notes.copy()
         return twin
 
     def step(self, command: str | Command) -> Step:
-        """Call the coming lap.
+        """Drive the next lap with a command.
 
         Raises:
             EpisodeOver: The race is over, or none has begun.
@@ -122,52 +131,56 @@ class RaceEnvironment:
             raise EpisodeOver("no race has begun: call reset(seed, family) first.")
         if self._score is not None:
             raise EpisodeOver(f"the race is over after {self._scenario.laps} laps: call reset(seed, family).")
-        answer, info, understood = self._take(command, answered=True)
+        answer, info, parsed = self._execute(command, answered=True)
         over = self._state.lap >= self._scenario.laps
         observation = self._observe(answer.text if answer else "", answer.facts if answer else None, over)
         if over:
             self._finish(info)
-        info.update(command=None if understood is None else str(understood), env_version=ENV_VERSION)
-        return Step(observation, self._pay(over), over, info)
+        info.update(command=None if parsed is None else str(parsed), env_version=ENV_VERSION)
+        return Step(observation, self._step_reward(over), over, info)
 
     def advance(self, command: str | Command) -> tuple[float, bool]:
-        """`step` for code that looks at nothing: reward and done, no observation, no answer and no notes."""
+        """Step without observation, answer or notes. Returns reward and done.
+
+        Raises:
+            EpisodeOver: The race is over, or none has begun.
+        """
         if self._scenario is None or self._score is not None:
             raise EpisodeOver("no race is on: call reset(seed, family) first.")
-        self._take(command, answered=False)
+        self._execute(command, answered=False)
         over = self._state.lap >= self._scenario.laps
         if over:
             self._finish({})
-        return self._pay(over), over
+        return self._step_reward(over), over
 
-    def _take(self, command: str | Command, answered: bool) -> tuple[Answer | None, dict[str, Any], Command | None]:
-        """Carry out a command: the answer, what went wrong, the command that was understood."""
+    def _execute(self, command: str | Command, answered: bool) -> tuple[Answer | None, dict[str, Any], Command | None]:
+        """Drive a lap with a command. Returns its answer, `info` with the error if any, and the parsed command."""
         answer: Answer | None = None
-        understood: Command | None = None
+        parsed: Command | None = None
         info: dict[str, Any] = {}
         scenario = self.scenario
         try:
-            understood = command if isinstance(command, Command) else parse(command)
-            call = self._wall.call(understood, scenario, self._race, self._state)
-            answer = answer_of(understood, scenario, self._race, self._state) if answered else None
+            parsed = command if isinstance(command, Command) else parse(command)
+            call = self._wall.call(parsed, scenario, self._race, self._state)
+            answer = answer_of(parsed, scenario, self._race, self._state) if answered else None
             if answer is not None:
-                self._notes.write(self._state.lap + 1, understood, answer.facts)
+                self._notes.write(self._state.lap + 1, parsed, answer.facts)
         except BadCommand as problem:
             self._wall.illegal += 1
             call, info["error"] = self._wall.on_track(), str(problem)
-            understood, answer = None, Answer(NOT_UNDERSTOOD, {})
+            parsed, answer = None, Answer(NOT_UNDERSTOOD, {})
         before = self._state
         self._drive(call)
         if answered:
             self._notes.driven(self._wall.mode, self._wall.temp, STATUSES[before.status[0]],
                                self._state.stops[0, EGO] > before.stops[0, EGO])
-        if understood is not None and understood.verb == "DONE":
+        if parsed is not None and parsed.verb == "DONE":
             self._wall.left_laps = max(scenario.laps - self._state.lap, 0)
-        # Nobody is left to call, or to be called.
+        # Handed over with DONE, or out of the race: no commands are left.
         if self._wall.left_laps or (self._state.any_out and self._state.out[0, EGO]):
             while self._state.lap < scenario.laps:
                 self._drive(self._wall.on_track())
-        return answer, info, understood
+        return answer, info, parsed
 
     def _finish(self, info: dict[str, Any]) -> None:
         self._score, details = score_race(self.scenario, self._race, self._history, self._wall)
@@ -175,7 +188,7 @@ class RaceEnvironment:
 
     @property
     def scenario(self) -> Scenario:
-        """The sprint with its future: for scoring, oracles and tests, not for engineers.
+        """The scenario with its future: for scoring, oracles and tests, never for engineers.
 
         Raises:
             EpisodeOver: No race has begun.
@@ -186,15 +199,15 @@ class RaceEnvironment:
 
     @property
     def score(self) -> Score | None:
-        """The score once the race is over."""
+        """The score; None until the race is over."""
         return self._score
 
     @property
     def final_score(self) -> Score:
-        """The score of a race that is over.
+        """The score of the finished race.
 
         Raises:
-            EpisodeOver: It is not over yet.
+            EpisodeOver: The race is not over.
         """
         if self._score is None:
             raise EpisodeOver("the race is not over yet: step until done, then read its score.")
@@ -202,7 +215,7 @@ class RaceEnvironment:
 
     @property
     def history(self) -> list[RaceState]:
-        """States after each lap so far: for tables and tests, not for engineers."""
+        """States after each lap so far, lap 0 first: for tables and tests, never for engineers."""
         return self._history
 
     def _drive(self, call: OnTrack) -> None:
@@ -212,7 +225,7 @@ class RaceEnvironment:
         self._state = drive(self._race, self._state, calls)
         self._history.append(self._state)
 
-    def _pay(self, over: bool) -> float:
+    def _step_reward(self, over: bool) -> float:
         if self._reward == "terminal":
             return self.final_score.total if over else 0.0
         now = self.final_score.total if over else potential(self._race, self._history, self._wall.illegal).item()

@@ -1,4 +1,4 @@
-"""The sprint as a Gymnasium environment. Gymnasium is imported when this module is: nothing else here needs it.
+"""Sprints as a Gymnasium environment. Only this module imports Gymnasium.
 
     env = RaceEngineerEnv(family="dry_strategy_sprint")
     features, info = env.reset(seed=7)  # info["text"] is the prompt, info["observation"] the typed object
@@ -22,12 +22,13 @@ _LIMIT = 100.0
 
 
 class RaceEngineerEnv(gymnasium.Env[np.ndarray, int]):
-    """One sprint; actions as in `vector.ACTIONS` but for messages (see `call`), observations as `vector.FEATURES`.
+    """One sprint per episode.
 
-    The prompt and the typed observation are in `info`.
+    Actions are indices into `vector.ACTIONS`, messages excepted (see `call`); observations are `vector.FEATURES`.
+    `info` holds the prompt (`text`) and the typed observation (`observation`).
 
-    `reset(seed=...)` seeds Gymnasium's generator, which then draws a seed of the split; to race a certain sprint give
-    `options={"scenario_seed": 12, "family": ...}`.
+    `reset(seed=...)` seeds Gymnasium's generator, which draws a scenario seed of the split;
+    `options={"scenario_seed": 12, "family": ...}` chooses the sprint instead.
     """
 
     metadata = {"render_modes": ["ansi"], "render_fps": 1}
@@ -41,21 +42,25 @@ class RaceEngineerEnv(gymnasium.Env[np.ndarray, int]):
 
     def reset(self, *, seed: int | None = None,
               options: dict[str, Any] | None = None) -> tuple[np.ndarray, dict[str, Any]]:
-        """Begin a sprint: `options["scenario_seed"]`, or a seed of the split drawn from Gymnasium's generator."""
+        """Begin a sprint: `options["scenario_seed"]`, or a seed of the split drawn from Gymnasium's generator.
+
+        Raises:
+            ValueError: An option is unknown.
+        """
         super().reset(seed=seed)
         options = options or {}
         unknown = set(options) - {"scenario_seed", "family"}
         if unknown:
             raise ValueError(f"options take scenario_seed and family; got {', '.join(sorted(map(str, unknown)))[:80]}.")
         number = options.get("scenario_seed", self._seeds[int(self.np_random.integers(len(self._seeds)))])
-        self._seen = self._race.reset(number, options.get("family", self.family))
-        return features_of(self._seen), self._info({})
+        self._observation = self._race.reset(number, options.get("family", self.family))
+        return features_of(self._observation), self._info({})
 
     def step(self, action: int | np.integer) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
-        """Call the coming lap.
+        """Drive the next lap.
 
         Raises:
-            ValueError: The action is none of the action space.
+            ValueError: The action is not in the action space.
         """
         if not self.action_space.contains(action):
             raise ValueError(f"an action is a whole number from 0 to {len(ACTIONS) - 1}; "
@@ -63,28 +68,29 @@ class RaceEngineerEnv(gymnasium.Env[np.ndarray, int]):
         return self._result(self._race.step(command_of(int(action), self._race.scenario)))
 
     def call(self, text: str) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
-        """Call the coming lap with text: messages have no action of their own."""
+        """Drive the next lap with a command as text: messages have no action."""
         return self._result(self._race.step(text))
 
     def action(self, text: str) -> int:
-        """The action of a command."""
+        """The index of a command."""
         return action_of(parse(text), self._race.scenario)
 
     def render(self) -> Any:
         """The observation as text."""
-        return self._seen.text if self.render_mode == "ansi" else None
+        return self._observation.text if self.render_mode == "ansi" else None
 
     def _result(self, step: Step) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
-        self._seen = step.observation
-        return features_of(self._seen), float(step.reward), step.done, False, self._info(step.info)
+        self._observation = step.observation
+        return features_of(self._observation), float(step.reward), step.done, False, self._info(step.info)
 
     def _info(self, info: dict[str, Any]) -> dict[str, Any]:
-        seed = {"seed": self._race.scenario.seed} if self._seen.done else {}  # before the flag it would tell the future
-        return {**info, "text": self._seen.text, "observation": self._seen, **seed}
+        # The seed determines the future, so it stays out of `info` until the flag.
+        seed = {"seed": self._race.scenario.seed} if self._observation.done else {}
+        return {**info, "text": self._observation.text, "observation": self._observation, **seed}
 
 
 def features_of(o: Observation) -> np.ndarray:
-    """The typed observation as the features of the vector form."""
+    """A typed observation as `vector.FEATURES`, (F,)."""
     ahead = [-c.gap_s for c in o.cars if c.position == o.position - 1]
     behind = [c.gap_s for c in o.cars if c.position == o.position + 1]
     own, slicks = o.own, [name for name in o.used if name in COMPOUNDS[:3]]
@@ -95,5 +101,3 @@ def features_of(o: Observation) -> np.ndarray:
               not o.rule or len(slicks) > 1 or len(o.used) > len(slicks), o.wetness, o.rain, o.tyre_temp_c,
               ("push", "race", "conserve", "fuel_save", "tyre_save", "defend").index(o.mode), o.wear_scale]
     return np.clip(np.array(values, dtype=np.float32), -_LIMIT, _LIMIT)
-
-

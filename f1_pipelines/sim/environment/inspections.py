@@ -1,6 +1,6 @@
-"""What an inspection tells: the truth of the simulation, or an estimate whose stated error is right.
+"""Answers to inspections: the simulation's true values, or estimates with their true standard deviation.
 
-Errors come from (race, question, lap): the same question in the same lap of the same race has the same answer.
+Errors are drawn from (race, question, lap), so repeating a question within a lap repeats the answer.
 """
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ TYRE_ERROR_LAPS, FUEL_ERROR_LAPS, UNDERCUT_ERROR_S = 0.4, 0.08, 0.8  # standard 
 
 @dataclass(frozen=True)
 class Answer:
-    """What came back: words for the engineer, the same numbers for code."""
+    """An answer: text for the engineer, the same numbers for code."""
 
     text: str
     facts: dict[str, Any]
 
 
 def error(scenario: Scenario, question: str, lap: int, sd: float) -> float:
-    """A triangular error of that standard deviation."""
+    """A triangular error with standard deviation `sd`."""
     u = sum(stable_uniform("inspect", scenario.race_seed, question, lap, draw) for draw in (1, 2))
     return sd * 6.0**0.5 * (u - 1.0)
 
 
 def tyre_life(scenario: Scenario, race: Race, state: RaceState, row: int = 0) -> Answer:
-    """Laps at race pace until our set falls off."""
+    """Laps at race pace until our set reaches its cliff."""
     left = (state.cliff_laps[row, EGO] - state.wear_laps[row, EGO]) / scenario.wear_scale
     estimate = round(float(left) + error(scenario, "tyre", state.lap, TYRE_ERROR_LAPS), 1)
     return Answer(f"Set falls off in {estimate} laps at race pace (+-{TYRE_ERROR_LAPS})." if estimate > 0 else
@@ -47,7 +47,7 @@ def tyre_life(scenario: Scenario, race: Race, state: RaceState, row: int = 0) ->
 
 
 def fuel_margin(scenario: Scenario, race: Race, state: RaceState, row: int = 0) -> Answer:
-    """Laps of fuel beyond the flag, the rest driven at race pace under green."""
+    """Laps of fuel left at the flag, with the rest driven at race pace under green."""
     margin = state.fuel_kg[row, EGO] / race.fuel_burn[row, 0] - (scenario.laps - state.lap)
     estimate = round(float(margin) + error(scenario, "fuel", state.lap, FUEL_ERROR_LAPS), 2)
     return Answer(f"Fuel {estimate:+.2f} laps at the flag at race pace (+-{FUEL_ERROR_LAPS}).",
@@ -64,9 +64,9 @@ def opponent(scenario: Scenario, column: int) -> Answer:
 
 
 def forecast_now(scenario: Scenario, lap: int) -> tuple[Forecast | None, str]:
-    """The forecast as it stands before a lap, and `coming`, `radar`, `raining`, `over` or `dry`.
+    """The forecast before a lap, and its kind: `coming`, `radar`, `raining`, `over` or `dry`.
 
-    The radar shows for certain what begins within `RADAR_LAPS`; what it does not show is taken out of the chance.
+    The radar shows with certainty rain that begins within `RADAR_LAPS`; the chance is conditional on an empty radar.
     """
     forecast, shower = scenario.forecast, scenario.shower
     if forecast is None:
@@ -85,7 +85,7 @@ def forecast_now(scenario: Scenario, lap: int) -> tuple[Forecast | None, str]:
 
 
 def forecast(scenario: Scenario, state: RaceState) -> Answer:
-    """Rain to come."""
+    """The rain still to come."""
     current, kind = forecast_now(scenario, state.lap + 1)
     if current is None or kind == "over":
         return Answer("No rain to come before the flag.", {"rain": "none", "chance": 0.0})
@@ -102,23 +102,23 @@ def forecast(scenario: Scenario, state: RaceState) -> Answer:
 
 
 def undercut(scenario: Scenario, race: Race, state: RaceState, row: int = 0) -> Answer:
-    """What stopping in this lap gains on the car ahead if it answers a lap later, and where we come out."""
+    """Gain of stopping this lap on the car ahead, if it stops a lap later, and our position after the stop."""
     if scenario.laps - state.lap < 4:
         return Answer("Too late for an undercut.", {"undercut": "late"})
     state = state.take(np.array([row]))
     place = state.position[0]
     target = -1 if place[EGO] == 1 else int(np.flatnonzero(place == place[EGO] - 1)[0])
-    calm = without_luck(prepare(setup_of([as_it_stands(scenario, state.lap)]), first=state.lap))
+    no_luck = without_luck(prepare(setup_of([as_it_stands(scenario, state.lap)]), first=state.lap))
     stay = np.full((1, scenario.cars), -1)
     ours, theirs = stay.copy(), stay.copy()
     ours[0, EGO] = _other(int(state.compound[0, EGO]))
-    out = step(calm, state, Calls(pit=ours))
+    out = step(no_luck, state, Calls(pit=ours))
     facts: dict[str, Any] = {"rejoin": int(out.position[0, EGO])}
     text = f"Stop now: out P{facts['rejoin']}"
     if target < 0:
         return Answer(text + "; nobody ahead to undercut.", facts)
     theirs[0, target] = _other(int(state.compound[0, target]))
-    after = step(calm, step(calm, out, Calls(pit=theirs)))
+    after = step(no_luck, step(no_luck, out, Calls(pit=theirs)))
     gap = state.elapsed_s[0, EGO] - state.elapsed_s[0, target]
     gain = float(gap - (after.elapsed_s[0, EGO] - after.elapsed_s[0, target]))
     gain = round(gain + error(scenario, "undercut", state.lap, UNDERCUT_ERROR_S), 1)
@@ -128,7 +128,7 @@ def undercut(scenario: Scenario, race: Race, state: RaceState, row: int = 0) -> 
 
 
 def as_it_stands(scenario: Scenario, lap: int) -> Scenario:
-    """The scenario with a future that anybody would assume: green after the coming lap, the rain as it is now."""
+    """The scenario with its future hidden: green after the next lap, rain as it is now."""
     rain, status = scenario.rain.copy(), scenario.status.copy()
     rain[lap:] = rain[lap - 1] if lap else 0.0
     status[lap + 1:] = GREEN
@@ -140,7 +140,7 @@ def _other(compound: int) -> int:
 
 
 def information(scenario: Scenario, topic: str) -> Answer:
-    """Public facts."""
+    """Public facts on a topic."""
     c = scenario.circuit
     if topic == "circuit":
         text = (f"Lap {c.base_lap_s:.1f} s; stop {c.stop_loss_green_s:.0f}, VSC {c.stop_loss_vsc_s:.0f}, SC "
@@ -164,7 +164,7 @@ def information(scenario: Scenario, topic: str) -> Answer:
 
 
 def principal(scenario: Scenario) -> Answer:
-    """What is expected: the place that practice pace and grid are worth."""
+    """The place expected from practice pace and grid."""
     order = np.argsort(scenario.practice_s + 0.08 * scenario.grid, kind="stable")
     par = int(np.flatnonzero(order == EGO)[0]) + 1
     text = f"P{par} is what this car is worth"

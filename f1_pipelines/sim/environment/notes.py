@@ -1,7 +1,7 @@
-"""What the pit wall has written down: the last answer to each question, and what was said last.
+"""Notes of the pit wall: the latest answer to each question and the latest message.
 
-An engineer keeps a note pad, so a model that reads one observation at a time must have one too: without it every answer
-is forgotten a lap later. What was read of tank and tyres is carried on as laps are driven: engineers do that sum.
+A model reads one observation at a time; without notes it loses each answer a lap later. Fuel and tyre margins are
+updated as laps are driven.
 """
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from f1_pipelines.sim.engine.drive import MODE_EFFECTS, TEMP_EFFECTS
 from f1_pipelines.sim.engine.parameters import COMPOUNDS
 from f1_pipelines.sim.environment.commands import Command
 
-REMEMBERED = 8  # notes, the latest; the text shows as many as fit
-FUEL_SLOW = {"green": 1.0, "vsc": 0.65, "sc": 0.5, "red": 0.5}  # of what a racing lap takes
+REMEMBERED = 8  # latest notes in an observation; the text shows as many as fit
+FUEL_SLOW = {"green": 1.0, "vsc": 0.65, "sc": 0.5, "red": 0.5}  # share of a racing lap's use
 WEAR_SLOW = {"green": 1.0, "vsc": 0.5, "sc": 0.25, "red": 0.25}
 FUEL, TYRES = "INSPECT_FUEL_MARGIN", "INSPECT_TYRE_DEGRADATION"
 
 
-def spent(mode: int, temp: int, status: str) -> tuple[float, float]:
-    """Fuel and wear of a lap driven that way [laps at race pace], as everybody knows them.
+def lap_usage(mode: int, temp: int, status: str) -> tuple[float, float]:
+    """Nominal fuel and wear of a lap [laps at race pace].
 
-    >>> spent(1, 0, "green")
+    >>> lap_usage(1, 0, "green")
     (1.0, 1.0)
     """
     driven = MODE_EFFECTS[mode] + TEMP_EFFECTS[temp]
@@ -31,13 +31,13 @@ def spent(mode: int, temp: int, status: str) -> tuple[float, float]:
 
 @dataclass
 class Notes:
-    """One line per question, the latest answer only."""
+    """One line per question, with its latest answer."""
 
     lines: dict[object, tuple[int, str]] = field(default_factory=dict)
     margins: dict[str, float] = field(default_factory=dict)  # laps that fuel and set last beyond the flag, by question
 
     def write(self, lap: int, command: Command, facts: Mapping[str, Any]) -> None:
-        """Note what a command brought in that lap."""
+        """Note the answer to a command of a lap."""
         line = _line(command, facts)
         if line is not None:
             key = (command.verb, command.car)
@@ -48,8 +48,8 @@ class Notes:
                     self.margins[name] = facts[fact]
 
     def driven(self, mode: int, temp: int, status: str, changed: bool) -> None:
-        """A lap was driven; the margins are what they are now. With another set its note is crossed out."""
-        fuel, wear = spent(mode, temp, status)
+        """Update the margins after a lap; drop the tyre note if the set was `changed`."""
+        fuel, wear = lap_usage(mode, temp, status)
         if FUEL in self.margins:
             self.margins[FUEL] += 1.0 - fuel
         if TYRES in self.margins:
@@ -59,11 +59,11 @@ class Notes:
             self.lines.pop((TYRES, 0), None)
 
     def copy(self) -> Notes:
-        """The same notes, written on separately."""
+        """An independent copy."""
         return Notes(dict(self.lines), dict(self.margins))
 
     def latest(self) -> tuple[str, ...]:
-        """The newest `REMEMBERED`, oldest first: `L3 fuel -0.35`, read in lap 3, the margin as it is now."""
+        """The latest `REMEMBERED` notes, oldest first. `L3 fuel -0.35`: asked in lap 3, margin as of now."""
         shown = list(self.lines.items())[-REMEMBERED:]
         return tuple(f"L{lap} {self._now(key, line)}" for key, (lap, line) in shown)
 
@@ -75,7 +75,7 @@ class Notes:
 
 
 def _line(command: Command, facts: Mapping[str, Any]) -> str | None:
-    """A command and its answer in a few words; None for what needs no note."""
+    """A note on a command and its answer; None for commands without a note."""
     verb = command.verb
     if verb == "INSPECT_FUEL_MARGIN":
         return f"fuel {facts['fuel_margin_laps']:+.2f}"

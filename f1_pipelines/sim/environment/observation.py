@@ -1,7 +1,7 @@
-"""What the pit wall sees before a lap: a typed object, and the same as text for a model to read.
+"""The observation before a lap: a typed object, and its text for models.
 
-Timing, tyres and ages of all cars, the water of the last lap, the status of the coming one, our settings and the
-answer to the last call. Not in it: wear, cliffs, fuel, plans, forecasts, how long a status will last.
+Includes timing, tyres and tyre ages of all cars, wetness of the last lap, track status of the next one, our settings
+and the answer to the last command. Excludes wear, cliffs, fuel, opponents' plans, forecasts and future track status.
 """
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from f1_pipelines.sim.scenarios.track_events import Closure
 
 @dataclass(frozen=True)
 class CarSeen:
-    """One car as timing shows it."""
+    """One car on the timing screen."""
 
     number: int
     position: int
@@ -31,20 +31,20 @@ class CarSeen:
     compound: str
     age_laps: int
     stops: int
-    practice_s: float  # pace in practice, s/lap, sd .1
+    practice_s: float  # pace in practice [s/lap], standard deviation 0.1
     running: bool
 
 
 @dataclass(frozen=True)
 class Observation:
-    """Before a lap; `lap` is the one to come (the last one again once the race is over)."""
+    """The observation before lap `lap`; after the flag `lap` stays at the last lap."""
 
     family: str
     circuit: str
     lap: int
     laps: int
     status: str
-    status_laps: int  # laps of this status so far, the coming one included
+    status_laps: int  # laps of this status so far, the next one included
     wetness: float
     rain: float
     cars: tuple[CarSeen, ...]  # by position, ours among them
@@ -60,14 +60,14 @@ class Observation:
     heat_c: float
     rule: bool
     rival: int
-    closures: tuple[Closure, ...]  # what may close the track
+    closures: tuple[Closure, ...]  # track closures that may come
     rain_chance: float
     offsets_s: tuple[float, ...]  # of the slicks against a medium, as in the briefing
     lasts_laps: tuple[float, ...]  # usual life of new slicks in this race, as in the briefing
     briefing: str
     answer: str = ""
     facts: dict[str, Any] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()  # questions and messages so far, the newest last
+    notes: tuple[str, ...] = ()  # notes on questions and messages, newest last
     done: bool = False
     weekend: str = ""  # of a Grand Prix
     env_version: int = ENV_VERSION
@@ -79,24 +79,36 @@ class Observation:
 
     @property
     def set_left_laps(self) -> float | None:
-        """Usual life of our compound less the age of our set; None on rain tyres, whose life depends on the water."""
+        """Usual life of our compound minus the age of our set [laps]; None on rain tyres."""
         tyre = COMPOUNDS.index(self.own.compound)
         return self.lasts_laps[tyre] - self.own.age_laps if tyre < len(self.lasts_laps) else None
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Fields as a dictionary for JSON."""
         return asdict(self)
 
     @property
     def text(self) -> str:
-        """What a model reads."""
+        """The prompt that models read."""
         return text_of(self)
 
 
 def observe(scenario: Scenario, race: Race, state: RaceState, wall: PitWallState, answer: str = "",
             facts: dict[str, Any] | None = None, over: bool = False, row: int = 0,
             notes: tuple[str, ...] = ()) -> Observation:
-    """The observation before the next lap of the race in that row of a batch."""
+    """The observation before the next lap.
+
+    Args:
+        scenario: The scenario.
+        race: The batch that holds the scenario.
+        state: State of the batch.
+        wall: State of our pit wall.
+        answer: Text of the answer to the last command.
+        facts: Numbers of that answer.
+        over: Whether the race is over.
+        row: Row of the scenario in the batch.
+        notes: Notes of the pit wall, newest last.
+    """
     place, running = state.position[row], state.out[row] == 0
     ours = state.elapsed_s[row, EGO] if running[EGO] else state.leader_s[row, 0]
     cars = tuple(CarSeen(

@@ -1,7 +1,7 @@
-"""From a command to what happens on track, and whether the call could do anything: `PitWallState.call(command, ...)`.
+"""Commands turned into calls of the engine, and counted: `PitWallState.call(command, ...)`.
 
-A call is void when nothing can come of it (to attack nobody, to set what is set, to ask again what cannot have
-changed), harmful when it gives away a place or a set. Void calls still take the lap.
+A command is void if it cannot have an effect (attack without a car ahead, set a mode that is already set, repeat a
+question too soon), harmful if it gives away a place or a fresh set. A void command still takes its lap.
 """
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ REPEAT_AFTER_LAPS = {"REQUEST_FORECAST": 0, "INSPECT_TYRE_DEGRADATION": 2, "INSP
                      "ASSESS_UNDERCUT_WINDOW": 2, "CHECK_OPPONENT_STRATEGY": 99, "REQUEST_INFO": 99,
                      "ESCALATE_TO_PRINCIPAL": 99, "RECOMMEND_PIT": 2}  # laps before the answer may have changed
 MESSAGE_VERBS = ("RADIO_DRIVER", "DRAFT_PIT_WALL", "BRIEF_MEDIA")
-WORN_WITHIN_LAPS = 0.6  # of the tyres' end, the driver comes in on RECOMMEND_PIT
+WORN_WITHIN_LAPS = 0.6  # of the tyre's cliff: the driver comes in on RECOMMEND_PIT
 
 
 class OnTrack(NamedTuple):
-    """Our part of the calls of a lap."""
+    """The engine's calls for our car in one lap."""
 
     pit: int = -1
     drive: int = RACE
@@ -42,7 +42,7 @@ class OnTrack(NamedTuple):
 
 @dataclass
 class PitWallState:
-    """What stays from lap to lap on one pit wall, and the log of what was called."""
+    """Settings of one pit wall that last from lap to lap, and the log of its commands."""
 
     mode: int = RACE
     temp: int = TEMP_NORMAL
@@ -57,10 +57,10 @@ class PitWallState:
     last_called: dict[tuple[str, object], int] = field(default_factory=dict)
 
     def call(self, command: Command, scenario: Scenario, race: Race, state: RaceState, row: int = 0) -> OnTrack:
-        """Count and carry out a command for the coming lap of the race in that row of the batch.
+        """Apply a command to the next lap of the race in row `row` of the batch, and log it.
 
         Raises:
-            BadCommand: It names a car that is not in this race, or ours.
+            BadCommand: It names our own car, or a car that is not in this race.
         """
         verb, word, lap = command.verb, command.word, state.lap + 1
         if verb == "STAY_OUT":  # most laps
@@ -110,7 +110,7 @@ class PitWallState:
         return self.on_track(pit, attack, defend, let)
 
     def on_track(self, pit: int = -1, attack: bool = False, defend: bool = False, let: int = -1) -> OnTrack:
-        """What is asked of the car with the settings that last."""
+        """The calls of a lap under the current settings."""
         return _on_track(pit, self.mode, self.temp, self.drs, attack, defend, self.hold, let)
 
     def _stop(self, lap: int, compound: int, old: int) -> None:
@@ -125,7 +125,7 @@ def _on_track(pit: int, mode: int, temp: int, drs: bool, attack: bool, defend: b
 
 
 def gap_behind_s(state: RaceState, row: int = 0) -> float:
-    """Gap of the next car behind ours at the line, 999 without one [s]."""
+    """Gap to the next car behind ours at the line [s]; 999 without one."""
     gaps = state.elapsed_s[row] - state.elapsed_s[row, EGO]
     behind = gaps[(gaps > 0) & (state.out[row] == 0)]
     return float(behind.min()) if len(behind) else 999.0

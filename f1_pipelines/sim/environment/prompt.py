@@ -1,7 +1,6 @@
-"""The observation as the text that a model reads: at most 220 tokens, whatever the field and the answer.
+"""The observation as the text that models read: at most `MAX_TOKENS` tokens for any field and answer.
 
-Digits and the space before a number are a token each in common tokenizers, so numbers are short and what nobody needs
-is left out.
+Common tokenizers spend a token on each digit and on the space before a number, so numbers are short.
 """
 from __future__ import annotations
 
@@ -17,14 +16,14 @@ if TYPE_CHECKING:
     from f1_pipelines.sim.environment.observation import CarSeen, Observation
 
 MAX_TOKENS = 220
-SMALL_FIELD, AROUND = 6, 4  # cars with a line each; of a larger field so many, and the leader
-PROMPT_VERSION = 3  # raised by every change of the text: a model trained on another text can not read this one
+SMALL_FIELD, AROUND = 6, 4  # largest field shown in full; cars shown of a larger one, besides the leader
+PROMPT_VERSION = 3  # raise with every change of the text: models are trained on one version
 _ZERO = re.compile(r"\b0\.")
 _PIECE = re.compile(r"[A-Za-z]{1,5}|\d| (?=\d)|[^\sA-Za-z\d]|\n")
 
 
 def briefing_of(scenario: Scenario) -> str:
-    """The scenario in a few words; the same for every plan that may be right."""
+    """The scenario's public facts in short sentences."""
     c = scenario.circuit
     life = [c.cliff_laps[k] / scenario.wear_scale for k in (SOFT, MEDIUM, HARD)]
     offsets = [f"{name} {c.compound_offset_s[k]:+.1f}" for k, name in ((SOFT, "soft"), (HARD, "hard"))]
@@ -47,19 +46,19 @@ def briefing_of(scenario: Scenario) -> str:
 
 
 def text_of(o: Observation) -> str:
-    """Observation as text.
+    """The text of an observation, at most `MAX_TOKENS` tokens.
 
-    At most 220 tokens. What stands through a race comes first (`opening_of`). The field is one line a car, the leader
-    first: number, gap to us (on the grid: pace in practice), tyre and its age, x stops made. Of a full grid the leader
-    and the cars around us are shown, the others counted.
+    The part that is constant through a race comes first (`opening_of`). Each car has a line, the leader first: number,
+    gap to us (on the grid: pace in practice), compound, tyre age, stops made. In a large field the leader and the cars
+    around us have lines and the others are counted.
     """
     water = short((f"wet {o.wetness:.2f}" if o.wetness > 0 else "dry") + (f", rain {o.rain:.2f}" if o.rain > 0 else ""))
     temp = "" if abs(o.tyre_temp_c) <= 10 else f", tyres {o.tyre_temp_c:+.0f}C"
     manner = o.mode + ("" if o.temp == "normal" else f" {o.temp}") + ("" if o.drs else " no DRS")
     track = "" if abs(o.heat_c) < 10 else ", hot track" if o.heat_c > 0 else ", cold track"
     status = o.status.upper() + (f" lap {o.status_laps}" if o.status != "green" else "")
-    used = f", used {' '.join(o.used)}" if len(o.used) < 3 else ""  # with three the rule is kept, and all it is for
-    # Sums that everybody can do, done: laps to go, and what is left of the usual life of our set.
+    used = f", used {' '.join(o.used)}" if len(o.used) < 3 else ""  # three compounds satisfy the rule
+    # Arithmetic spared: laps to go, and what is left of the usual life of our set.
     sums = "" if o.weekend else f", {o.laps - o.lap + 1} to go"
     sums += f", set good for {o.set_left_laps:.0f}" if o.set_left_laps is not None else ""
     lines = [f"{o.family} {o.circuit}. {o.briefing}", f"lap {o.lap}/{o.laps} {status}, {water}{track}",
@@ -69,7 +68,7 @@ def text_of(o: Observation) -> str:
     if len(shown) < len(o.cars):
         lines.append(_others(o, shown))
     noted = bool(o.facts and o.notes) and o.notes[-1].startswith(f"L{o.lap - (not o.done)} ")
-    if o.answer and not noted:  # the notes say it in fewer words
+    if o.answer and not noted:  # the notes repeat the answer in fewer tokens
         lines.append("> " + short(o.answer))
     text = "\n".join(lines)
     if token_bound(text) > MAX_TOKENS:
@@ -78,20 +77,22 @@ def text_of(o: Observation) -> str:
 
 
 def opening_of(text: str) -> str:
-    """The part of an observation's text that is the same in every lap of its race."""
+    """The part of an observation's text that is constant through its race."""
     return text[:text.find("\n") + 1]
 
 
 @lru_cache(maxsize=1024)
 def token_bound(text: str) -> float:
-    """No less than SmolLM2's tokenizer makes of it: every digit, sign, line end and space before a digit alone, words
-    in pieces of five letters, and 4 %. Of 4 100 prompts of all seven families that count without the 4 % was .965 to
-    1.05 of the real one (29 November 2026)."""
+    """Upper bound of SmolLM2's token count.
+
+    Counts each digit, sign, line end and space before a digit, and words in pieces of five letters, plus 4 %. Over
+    4,100 prompts of all families the count without the 4 % was 0.965 to 1.05 of the true one (29 November 2026).
+    """
     return 1.04 * len(_PIECE.findall(text))
 
 
 def _with_notes(text: str, notes: Sequence[str]) -> str:
-    """The text and the newest notes that fit."""
+    """Append the newest notes that fit."""
     room = MAX_TOKENS - token_bound(text) - token_bound("\nnotes: ")
     shown: list[str] = []
     for note in reversed(notes):
@@ -103,7 +104,7 @@ def _with_notes(text: str, notes: Sequence[str]) -> str:
 
 
 def shown_cars(o: Observation) -> list[CarSeen]:
-    """All of a small field; of a full grid the leader, the next cars before and behind us, and ours."""
+    """The cars with a line: all of a small field, else the leader, our car and its neighbours."""
     if len(o.cars) <= SMALL_FIELD:
         return list(o.cars)
     ours = next(k for k, car in enumerate(o.cars) if car.number == o.number)
@@ -112,20 +113,20 @@ def shown_cars(o: Observation) -> list[CarSeen]:
 
 
 def short(text: str) -> str:
-    """Numbers below one without their zero, which says nothing and is a token."""
+    """Drop the zero before a decimal point: it costs a token."""
     return _ZERO.sub(".", text)
 
 
 def _line_of(car: CarSeen, o: Observation) -> str:
     near = short(f"{car.gap_s:+.1f}" if abs(car.gap_s) < 10 else f"{car.gap_s:+.0f}")
     gap = "out" if not car.running else "us" if car.number == o.number else near
-    if o.lap == 1 and not o.done:  # on the grid there are no gaps yet, but practice is known
+    if o.lap == 1 and not o.done:  # on the grid there are no gaps yet, only practice pace
         gap = short(f"practice {car.practice_s:+.1f}") + (" us" if car.number == o.number else "")
     return f"{car.number} {gap} {car.compound} {car.age_laps}" + (f" x{car.stops}" if car.stops else "")
 
 
 def _others(o: Observation, shown: list[CarSeen]) -> str:
-    """The rest of the field in one line."""
+    """One line that counts the cars not shown."""
     rest = [car for car in o.cars if car not in shown]
     running = [car for car in rest if car.running]
     words = [f"{len(running)} others"]

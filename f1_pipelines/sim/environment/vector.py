@@ -1,9 +1,9 @@
-"""Many sprints stepped together, for training without text: `VectorEnvironment(scenarios)`.
+"""A batch of sprints stepped together, for training without text: `VectorEnvironment(scenarios)`.
 
-The same engine, opponents, answers and rules as `RaceEnvironment`, which is the form for one race with text. An action
-is an index into `ACTIONS`, all 21 commands; cars are meant by their place in the sorted list of opponents' numbers, and
-what a message says is given beside the actions. `NO_COMMAND` stands for output that does not parse: it is counted and
-the car stays out. Observations and answers are made only for the races they are asked for.
+Engine, opponents, answers and rules are those of `RaceEnvironment`. An action is an index into `ACTIONS`, which covers
+all `VERBS`: opponents by their index in the sorted list of car numbers, texts of messages passed beside the actions.
+`NO_COMMAND` stands for output that does not parse: it is counted and the car stays out. Observations and answers are
+computed on request, race by race.
 """
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ FEATURES = ("lap_share", "laps_to_go", "vsc", "sc", "position", "gap_ahead_s", "
 
 
 def _actions() -> tuple[tuple[str, str | int], ...]:
-    """(verb, word or opponent's index) of every action, messages last."""
+    """(verb, word or opponent's index) of each action, messages last."""
     actions: list[tuple[str, str | int]] = []
     for verb in VERBS:
         kind = GRAMMAR[verb]
@@ -42,14 +42,14 @@ def _actions() -> tuple[tuple[str, str | int], ...]:
 
 
 ACTIONS = _actions()
-TEXT_FREE = sum(GRAMMAR[verb] != TEXT for verb, _ in ACTIONS)  # actions that need no text come first
+TEXT_FREE = sum(GRAMMAR[verb] != TEXT for verb, _ in ACTIONS)  # number of actions without text, which come first
 NO_COMMAND = -1
 _VERB = np.array([VERBS.index(verb) for verb, _ in ACTIONS])
 _CAR = np.array([word if isinstance(word, int) else -1 for _, word in ACTIONS])
 
 
 def _table(verb: str, words: Sequence[str]) -> np.ndarray:
-    """Index of the word of each action of that verb, -1 for other actions."""
+    """(A,) index of each action's word, -1 for actions of other verbs."""
     return np.array([words.index(word) if v == verb else -1 for v, word in ACTIONS])
 
 
@@ -60,17 +60,17 @@ _ATTACK, _DEFEND, _HOLD, _LET, _DONE, _RECOMMEND = (np.equal(VERBS.index(v), _VE
 
 
 def action_of(command: Command, scenario: Scenario) -> int:
-    """The index of a command in a race."""
+    """The action of a command in a race."""
     others = sorted(scenario.numbers[1:])
     word = others.index(command.car) if command.car else command.word
     return ACTIONS.index((command.verb, word))
 
 
 def command_of(action: int, scenario: Scenario, text: str = "") -> Command:
-    """The command of an index in a race, with what a message says.
+    """The command of an action in a race; `text` is the text of a message.
 
     Raises:
-        BadCommand: A message without text, or with one that the grammar does not take.
+        BadCommand: The text of a message is missing or invalid.
     """
     verb, word = ACTIONS[action]
     if action >= TEXT_FREE:
@@ -81,13 +81,13 @@ def command_of(action: int, scenario: Scenario, text: str = "") -> Command:
 
 
 class VectorEnvironment:
-    """E sprints in step, until the longest is over. Arrays are (E,).
+    """E sprints stepped together until the longest is over. Arrays are (E,).
 
-    `step(actions, texts)` returns features (E, F), rewards, done. A race that is over ignores its actions and pays
-    nothing. `observation(row)` and `answer(row)` are what `RaceEnvironment` would show.
-    Rewards are differences of the potential of `RaceEnvironment` until the flag; `scores()` then gives what the whole
-    race is worth, and `last_rewards()` what is still to pay so that the rewards add up to it. To score needs the best
-    race of each scenario, milliseconds each the first time: it is kept apart from stepping for that reason.
+    `step(actions, texts)` returns features (E, F), rewards and done. A finished race ignores its actions and has reward
+    0. `observation(row)` and `answer(row)` equal those of `RaceEnvironment`.
+    Rewards are differences of the potential of `RaceEnvironment`. After the flag, `scores()` returns the scores and
+    `last_rewards()` the remainder that makes the rewards sum to them. Scoring searches the best race of each scenario
+    (tens of milliseconds, cached), so it is separate from stepping.
     """
 
     env_version = ENV_VERSION
@@ -106,28 +106,31 @@ class VectorEnvironment:
         self.reset()
 
     def reset(self) -> np.ndarray:
-        """To the grid. Returns features."""
+        """Return to the grid. Returns features (E, F)."""
         count = len(self.scenarios)
         self._state: RaceState = new_state(self._race)
         self.history = [self._state]
         self._mode = np.full(count, RACE)
         self._temp, self._drs = np.zeros(count, dtype=np.int64), np.ones(count, dtype=np.int64)
-        self._hold, self._handed = np.full(count, -1), np.zeros(count, dtype=np.int64)
+        self._hold, self._handover_lap = np.full(count, -1), np.zeros(count, dtype=np.int64)
         self._potential_paid, self._illegal = np.zeros(count), np.zeros(count, dtype=np.int64)
-        self._called: list[np.ndarray] = []
+        self._past_actions: list[np.ndarray] = []
         self._messages: list[dict[int, Command]] = []
         return self.features()
 
     def step(self, actions: np.ndarray, texts: Mapping[int, str] | None = None) -> tuple[np.ndarray, np.ndarray,
                                                                                        np.ndarray]:
-        """Call the coming lap of every race: features, rewards, done.
+        """Drive the next lap of every race. Returns features (E, F), rewards (E,), done (E,).
 
         Args:
             actions: (E,) indices into `ACTIONS`, or `NO_COMMAND`.
-            texts: What each message says, by row; one that the grammar does not take is no command.
+            texts: Texts of messages by row; an invalid one counts as `NO_COMMAND`.
+
+        Raises:
+            ValueError: An action is out of range.
         """
         race, state, texts = self._race, self._state, texts or {}
-        actions = np.where(self._handed > 0, _STAY, np.asarray(actions))
+        actions = np.where(self._handover_lap > 0, _STAY, np.asarray(actions))
         if actions.min() < NO_COMMAND or actions.max() >= len(ACTIONS):
             raise ValueError(f"actions must be {NO_COMMAND} to {len(ACTIONS) - 1}; got {actions.min()} to "
                              f"{actions.max()}.")
@@ -139,9 +142,9 @@ class VectorEnvironment:
                 actions[row] = NO_COMMAND
         self._messages.append(messages)
         self._illegal += (actions < 0) & (state.lap < race.race_laps) & (state.out[:, EGO] == 0)
-        self._called.append(actions)
+        self._past_actions.append(actions)
         actions = np.where(actions < 0, _STAY, actions)
-        self._handed = np.where(_DONE[actions] & (self._handed == 0), state.lap + 1, self._handed)
+        self._handover_lap = np.where(_DONE[actions] & (self._handover_lap == 0), state.lap + 1, self._handover_lap)
         pit = self._drive_calls(actions)
         let = np.where(_LET[actions], self._car(actions), -1)
         code = (self._mode + 8 * self._temp + 32 * (1 - self._drs) + 64 * _ATTACK[actions] + 128 * _DEFEND[actions])
@@ -152,7 +155,7 @@ class VectorEnvironment:
         return self.features(), reward, self._state.lap >= race.race_laps
 
     def features(self) -> np.ndarray:
-        """(E, F) what timing shows of our car, `FEATURES` in order; nothing that is hidden."""
+        """(E, F) public facts of our car, in the order of `FEATURES`."""
         race, state = self._race, self._state
         gap = state.elapsed_s - state.elapsed_s[:, :1]
         behind = np.where(gap > 0, gap, 99.0).min(axis=1)
@@ -168,7 +171,7 @@ class VectorEnvironment:
             self._rain[:, max(state.lap - 1, 0)], np.round(state.temp_c[:, EGO]), self._mode, self._wear])
 
     def observation(self, row: int) -> Observation:
-        """What `RaceEnvironment` would show of that race, with the answer to its last call."""
+        """The observation of one race, with the answer to its last command."""
         scenario = self.scenarios[row]
         wall = PitWallState(int(self._mode[row]), int(self._temp[row]), bool(self._drs[row]))
         answer, over = self.answer(row), self._state.lap >= scenario.laps
@@ -177,10 +180,10 @@ class VectorEnvironment:
                        else None, over, row, self._notes(row))
 
     def _notes(self, row: int) -> tuple[str, ...]:
-        """What `RaceEnvironment` would have noted in that race: asked again of each lap, so for those who look only."""
+        """The notes of one race, rebuilt lap by lap."""
         scenario, notes, mode, temp = self.scenarios[row], Notes(), RACE, TEMP_NORMAL
-        for lap, (actions, state) in enumerate(zip(self._called[:scenario.laps], self.history, strict=False), 1):
-            if (0 < self._handed[row] < lap) or state.out[row, EGO]:
+        for lap, (actions, state) in enumerate(zip(self._past_actions[:scenario.laps], self.history, strict=False), 1):
+            if (0 < self._handover_lap[row] < lap) or state.out[row, EGO]:
                 break
             if actions[row] != NO_COMMAND:
                 command = self._command(lap, row)
@@ -195,27 +198,31 @@ class VectorEnvironment:
         return notes.latest()
 
     def answer(self, row: int) -> Answer | None:
-        """What came back on the last call of that race, None for calls without an answer."""
+        """The answer to the last command of one race; None for commands without an answer."""
         scenario, lap = self.scenarios[row], self._state.lap
-        if not self._called or lap > scenario.laps or 0 < self._handed[row] < lap:
+        if not self._past_actions or lap > scenario.laps or 0 < self._handover_lap[row] < lap:
             return None
-        action = int(self._called[-1][row])
+        action = int(self._past_actions[-1][row])
         if action == NO_COMMAND:
             return Answer(NOT_UNDERSTOOD, {})
         return answer_of(self._command(lap, row), scenario, self._race, self.history[-2], row)
 
     def scores(self) -> list[dict[str, float]]:
-        """Score and dimensions of each race; all must be over."""
+        """Score and dimensions of each race.
+
+        Raises:
+            ValueError: A race is not over.
+        """
         if self._state.lap < self._race.laps:
             raise ValueError(f"the races are not over: lap {self._state.lap} of {self._race.laps}.")
         return [score.as_dict() for score in score_batch(self.scenarios, self._race, self.history, self._walls())]
 
     def last_rewards(self) -> np.ndarray:
-        """(E,) what remains to be paid at the flag."""
+        """(E,) score minus the rewards so far, due at the flag."""
         return np.array([s["score"] for s in self.scores()]) - self._potential_paid
 
     def _drive_calls(self, actions: np.ndarray) -> np.ndarray:
-        """Take over the settings that last. Returns (E,) compounds to change to."""
+        """Apply commands to the lasting settings. Returns (E,) compounds to change to, -1 for none."""
         pit, mode, temp, drs = _PIT[actions], _MODE[actions], _TEMP[actions], _DRS[actions]
         self._mode = np.where(mode >= 0, mode, self._mode)
         self._temp, self._drs = np.where(temp >= 0, temp, self._temp), np.where(drs >= 0, drs, self._drs)
@@ -232,24 +239,24 @@ class VectorEnvironment:
         return np.take_along_axis(self._columns, np.maximum(_CAR[actions], 0)[:, None], axis=1)[:, 0]
 
     def _command(self, lap: int, row: int) -> Command:
-        """What was called for that lap of that race."""
+        """The command of a lap of one race."""
         message = self._messages[lap - 1].get(row)
-        return message or command_of(int(self._called[lap - 1][row]), self.scenarios[row])
+        return message or command_of(int(self._past_actions[lap - 1][row]), self.scenarios[row])
 
     def _walls(self) -> list[PitWallState]:
-        """The logs of the pit walls, as `RaceEnvironment` would have kept them."""
+        """The pit-wall log of each race, rebuilt from its actions."""
         walls = []
         for k, scenario in enumerate(self.scenarios):
             wall = PitWallState()
-            for lap, actions in enumerate(self._called[:scenario.laps], 1):
-                handed = self._handed[k]
-                if (handed and lap > handed) or self.history[lap - 1].out[k, EGO]:
+            for lap, actions in enumerate(self._past_actions[:scenario.laps], 1):
+                handover_lap = self._handover_lap[k]
+                if (handover_lap and lap > handover_lap) or self.history[lap - 1].out[k, EGO]:
                     break
                 if actions[k] == NO_COMMAND:
                     wall.illegal += 1
                 else:
                     wall.call(self._command(lap, k), scenario, self._race, self.history[lap - 1], k)
-            wall.left_laps = max(scenario.laps - self._handed[k], 0) if self._handed[k] else 0
+            wall.left_laps = max(scenario.laps - self._handover_lap[k], 0) if self._handover_lap[k] else 0
             walls.append(wall)
         return walls
 

@@ -1,4 +1,4 @@
-"""Who calls the races: scripted policies, the expert, the oracle; playing them and measuring them."""
+"""Policies (scripted, expert, oracle), and races played by them."""
 from f1_pipelines.sim.policies.play import (
     DEGENERATE,
     POLICIES,

@@ -1,4 +1,4 @@
-"""Candidates that the expert evaluates: stop plans and driving commands."""
+"""Candidate plans of the expert: stops and driving commands."""
 from __future__ import annotations
 
 from typing import Any
@@ -15,18 +15,18 @@ from f1_pipelines.sim.scenarios.track_events import Closure
 
 DRY = (SOFT, MEDIUM, HARD)
 UNLIKELY_RAIN = 0.2
-SPARE_LAPS = 0.16  # of fuel to have at the flag
+SPARE_LAPS = 0.16  # fuel margin at the flag
 
 
 def stop_plans(o: Observation, belief: Belief) -> list[Plan]:
-    """Stops worth trying from the coming lap on, with what they do when the water or the status changes."""
+    """Candidate stops from the next lap on, with reactions to wetness and track status."""
     mode, length = fuel_mode(o, belief)
     base: dict[str, Any] = {"mode": mode, "mode_laps": length, "temp": TEMPS.index(o.temp)}
     laps = list(range(o.lap, o.laps))
     closing = bool(_open_closures(o, belief))
     wet = not belief.dry or o.wetness > 0.05 or bool(belief.onset)
     if o.weekend and not belief.onset and _chance(o, belief) < UNLIKELY_RAIN:
-        wet = False  # in a long race plans for two dry stops are worth more than reactions to rain that hardly comes
+        wet = False  # in a long race two-stop plans matter more than reactions to unlikely rain
     if o.weekend:
         laps = laps[:4] + laps[4::6 if wet else 3]
     elif wet and len(laps) > 5:
@@ -57,19 +57,19 @@ def stop_plans(o: Observation, belief: Belief) -> list[Plan]:
 
 
 def _two_stops(o: Observation, base: dict[str, Any]) -> list[Plan]:
-    """Plans with a second stop, where the race is long enough for one. Coarse: the next lap looks again."""
+    """Plans with two stops, on a coarse grid: the next lap plans again."""
     first = [*range(o.lap, min(o.lap + 3, o.laps - 12)), *range(o.lap + 6, o.laps - 12, 8)]
-    return [Plan(lap, one, **base, then_lap=later, then_for=two) for lap in first
+    return [Plan(lap, one, **base, second_stop_lap=later, second_compound=two) for lap in first
             for later in range(lap + 9, o.laps - 3, 9) for one in DRY for two in DRY]
 
 
 def _open_closures(o: Observation, belief: Belief) -> list[Closure]:
-    """What may still close the track."""
+    """Track closures that may still come."""
     return [c for c in o.closures if o.lap <= c.last and (c.often or not belief.closed_lap)]
 
 
 def _chance(o: Observation, belief: Belief) -> float:
-    """Probability of rain by the latest forecast."""
+    """Probability of rain by the latest forecast, or the briefing without one."""
     return belief.forecast.chance if belief.forecast is not None else 0.0 if belief.dry else o.rain_chance
 
 
@@ -79,7 +79,7 @@ def _near_rain(o: Observation, belief: Belief) -> bool:
 
 
 def fuel_mode(o: Observation, belief: Belief) -> tuple[int, int]:
-    """Mode and laps that the tank asks for, as far as it is known."""
+    """Driving mode for the expected fuel, and the laps to hold it."""
     ahead = o.laps - o.lap + 1
     slow = 0.0
     for closure in _open_closures(o, belief):
@@ -90,7 +90,7 @@ def fuel_mode(o: Observation, belief: Belief) -> tuple[int, int]:
 
 
 def driving_options(o: Observation, belief: Belief, plan: Plan) -> list[tuple[Plan, Command | None]]:
-    """Ways to drive on with that stop, and the command that begins each; None carries on as it is."""
+    """Plans with the same stops and other driving, each with its first command; None changes nothing."""
     fields = {**plan.__dict__}
     fields.pop("mode"), fields.pop("mode_laps")
     ahead, current, fuel = o.laps - o.lap + 1, MODES.index(o.mode), fuel_mode(o, belief)

@@ -1,4 +1,4 @@
-"""Every policy over unseen seeds of every family: one row per policy and race."""
+"""Races of all policies on unseen seeds of all families: one row per policy and race."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -33,10 +33,10 @@ def all_episodes(n: int, policies: Sequence[str] | None = None, families: Sequen
         n: Seeds of each family.
         policies: Names of policies; None for all.
         families: Scenario families; None for all.
-        split: Split of the seeds; of the family that is never trained on, its own split.
+        split: Split of the seeds; the family that is never trained on uses its own split.
         workers: Processes.
         skip: Seeds of each split to leave out first.
-        on_race: Called after each race with the number of races driven and of races in all.
+        on_race: Called after each scenario with the numbers of scenarios done and in all.
     """
     keys = [(family, seed) for family in families or FAMILIES for seed in seeds_of(
         family, "unseen_family" if family == UNSEEN_FAMILY else split, skip + n)[skip:]]

@@ -1,8 +1,7 @@
-"""The best race that anybody found for a scenario, command by command: `best_commands(scenario)`.
+"""The best race known for a scenario, command by command: `best_commands(scenario)`.
 
-The plan of the reference comes first. Where it is not perfect, every other policy's race is replayed, the expert's too,
-and the best of them all is improved: one command of one lap changed, messages included, as long as the score grows.
-So no policy of this project is ever better, and whoever is by one command would be found.
+Starts from the plan of the reference. If its score is below 1, replays the race of every other policy and improves the
+best of all by hill climbing over single commands, messages included. No policy in the registry scores higher.
 """
 from __future__ import annotations
 
@@ -21,55 +20,55 @@ from f1_pipelines.sim.environment.vector import VectorEnvironment, action_of
 from f1_pipelines.sim.policies.policy import Decision, Policy
 from f1_pipelines.sim.policies.registry import NON_ORACLE
 from f1_pipelines.sim.scenarios import Scenario
-from f1_pipelines.sim.scoring.announcements import RIVAL, placed, windows
+from f1_pipelines.sim.scoring.announcements import RIVAL, assign_messages, message_windows
 from f1_pipelines.sim.scoring.reference import reference_of
 from f1_pipelines.sim.scoring.schedules import ATTACK, DEFEND, MODE, NOTHING, PIT, TEMP
 from f1_pipelines.sim.scoring.search import stops_of
 
 PERFECT_SCORE = 1.0 - 1e-9
 ROUNDS = 4
-ANYWHERE = (STAY, *(Command("PIT_NOW", c) for c in COMPOUNDS[:4]), *(Command("SET_MODE", m) for m in MODES),
-            *(Command("MANAGE_TYRE_TEMP", t) for t in TEMPS), Command("ATTACK_AHEAD"), Command("DEFEND_POSITION"))
+REPLACEMENTS = (STAY, *(Command("PIT_NOW", c) for c in COMPOUNDS[:4]), *(Command("SET_MODE", m) for m in MODES),
+                *(Command("MANAGE_TYRE_TEMP", t) for t in TEMPS), Command("ATTACK_AHEAD"), Command("DEFEND_POSITION"))
 
 
 @lru_cache(maxsize=1024)
 def best_commands(scenario: Scenario) -> tuple[Command, ...]:
-    """The commands of the best race found, a lap each. A second where the reference is not perfect, kept."""
-    score, best = _race(scenario, _Reference(scenario))
+    """The commands of the best race found, one per lap, cached. Takes a second if the reference is not perfect."""
+    score, best = _race(scenario, _ReferencePolicy(scenario))
     if score < PERFECT_SCORE:
         for policy in NON_ORACLE.values():
-            theirs, commands = _race(scenario, policy(scenario))
-            if theirs > score:
-                score, best = theirs, commands
-    # A Grand Prix has a thousand neighbours that take a minute to drive.
-    return tuple(best if score >= PERFECT_SCORE or scenario.weekend else _improved(scenario, best, score))
+            policy_score, commands = _race(scenario, policy(scenario))
+            if policy_score > score:
+                score, best = policy_score, commands
+    # Hill climbing on a Grand Prix takes a minute: a thousand neighbours.
+    return tuple(best if score >= PERFECT_SCORE or scenario.weekend else _hill_climb(scenario, best, score))
 
 
-class _Reference:
-    """Calls the plan of the reference, and in its free laps says in time what is going to happen."""
+class _ReferencePolicy:
+    """Plays the plan of the reference, and sends due messages in its free laps."""
 
     def __init__(self, scenario: Scenario) -> None:
         self._scenario = scenario
 
     def begin(self, observation: Observation) -> None:
-        """Look into the future."""
+        """Find the best plan."""
         codes = reference_of(self._scenario).codes
         self._codes = codes.tolist()
         free = [lap for lap, code in enumerate(self._codes, 1) if code == NOTHING]
-        self._messages = placed(windows(self._scenario, stops_of(codes)), free)
+        self._messages = assign_messages(message_windows(self._scenario, stops_of(codes)), free)
 
     def decide(self, observation: Observation) -> Decision:
-        """The plan's command, or something true in a lap without one."""
+        """The plan's command, else a due message."""
         code, text = self._codes[observation.lap - 1], self._messages.get(observation.lap)
         if code != NOTHING:
             return Decision(command_of(code), "")
         if text == RIVAL:
-            text = _about(observation, observation.rival)
+            text = _rival_message(observation, observation.rival)
         return Decision(Command("RADIO_DRIVER", text=text) if text else STAY, "")
 
 
 def command_of(code: int) -> Command:
-    """A code of a schedule as a command."""
+    """The command of a code of `schedules`."""
     if code in (ATTACK, DEFEND):
         return Command("ATTACK_AHEAD" if code == ATTACK else "DEFEND_POSITION")
     if code >= TEMP:
@@ -77,13 +76,13 @@ def command_of(code: int) -> Command:
     return Command("SET_MODE", MODES[code - MODE]) if code >= MODE else Command("PIT_NOW", COMPOUNDS[code - PIT])
 
 
-def _about(o: Observation, number: int) -> str:
+def _rival_message(o: Observation, number: int) -> str:
     car = next(c for c in o.cars if c.number == number)
     return f"Car {number} is {abs(car.gap_s):.1f} s {'behind' if car.gap_s > 0 else 'ahead'}"
 
 
 def _race(scenario: Scenario, player: Policy) -> tuple[float, list[Command]]:
-    """Score and commands of a race played by a policy whose commands all parse."""
+    """Score and commands of a race played by a policy whose commands are parsed."""
     environment = RaceEnvironment()
     observation, over = environment.begin(scenario), False
     commands: list[Command] = []
@@ -95,34 +94,34 @@ def _race(scenario: Scenario, player: Policy) -> tuple[float, list[Command]]:
     return environment.final_score.total, commands
 
 
-def _improved(scenario: Scenario, commands: Sequence[Command], score: float) -> list[Command]:
-    """The commands, better by one change at a time."""
+def _hill_climb(scenario: Scenario, commands: Sequence[Command], score: float) -> list[Command]:
+    """Improve the commands by their best neighbour until none helps."""
     best = [*commands, *[STAY] * (scenario.laps - len(commands))]
     for _ in range(ROUNDS):
-        tried = _neighbours(scenario, best)
-        scores = _scores(scenario, tried)
+        candidates = _neighbours(scenario, best)
+        scores = _scores(scenario, candidates)
         top = int(scores.argmax())
         if scores[top] <= score + 1e-9:
             break
-        best, score = tried[top], float(scores[top])
+        best, score = candidates[top], float(scores[top])
         if score >= PERFECT_SCORE:
             break
     return best
 
 
 def _neighbours(scenario: Scenario, commands: list[Command]) -> list[list[Command]]:
-    """Every race that differs in one lap: another call, or something that is due and could be said there."""
+    """All races that differ in one lap: another command, or a message due in it."""
     stops = tuple((lap, COMPOUNDS.index(c.word)) for lap, c in enumerate(commands, 1) if c.verb == "PIT_NOW")
-    due = [(first, last, text) for first, last, text in windows(scenario, stops) if text != RIVAL]
+    due = [(first, last, text) for first, last, text in message_windows(scenario, stops) if text != RIVAL]
     neighbours = []
     for at, old in enumerate(commands):
         messages = [Command("RADIO_DRIVER", text=text) for first, last, text in due if first <= at + 1 <= last]
-        neighbours += [[*commands[:at], new, *commands[at + 1:]] for new in (*ANYWHERE, *messages) if new != old]
+        neighbours += [[*commands[:at], new, *commands[at + 1:]] for new in (*REPLACEMENTS, *messages) if new != old]
     return neighbours
 
 
 def _scores(scenario: Scenario, races: Sequence[Sequence[Command]]) -> np.ndarray:
-    """(K,) what each list of commands is worth."""
+    """(K,) score of each list of commands."""
     batch = VectorEnvironment([scenario] * len(races))
     for calls in zip(*races, strict=True):
         texts = {k: c.text for k, c in enumerate(calls) if c.text}

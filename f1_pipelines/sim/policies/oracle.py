@@ -1,4 +1,4 @@
-"""The oracle: calls the best race found with full knowledge of what is going to happen."""
+"""The oracle: plays the best race known, with full knowledge of the future."""
 from __future__ import annotations
 
 from f1_pipelines.sim.environment.commands import STAY
@@ -9,17 +9,17 @@ from f1_pipelines.sim.scenarios import Scenario
 
 
 class Oracle:
-    """Knows the scenario; the reference for regret, never a teacher."""
+    """Knows the scenario; the reference for regret, never a source of training data."""
 
     def __init__(self, scenario: Scenario) -> None:
         self._scenario = scenario
 
     def begin(self, observation: Observation) -> None:
-        """Look into the future."""
+        """Find the best race."""
         self._commands = best_commands(self._scenario)
 
     def decide(self, observation: Observation) -> Decision:
-        """The command of that lap in the best race found."""
+        """The command of this lap in the best race."""
         if observation.lap > len(self._commands):
             return Decision(STAY, "The best race found ends before this lap.")
         command = self._commands[observation.lap - 1]

@@ -1,4 +1,4 @@
-"""Which stops are best, seed by seed: no family may have one right answer.
+"""Distribution of the best stops over seeds: no family may have one right answer.
 
     python -m f1_pipelines.sim.policies.plan_diversity
 """
@@ -14,11 +14,12 @@ from f1_pipelines.sim.scoring.reference import reference_of
 
 
 def plan_diversity(family: str, n: int = 200) -> dict[str, Any]:
-    """The oracle's stops over seeds 0 to n - 1.
+    """The best stops over seeds 0 to n - 1.
 
     Returns:
-        `laps` and `compounds` of first stops (0 and `none` for races without), `stops` with their counts, `most`
-        (share of the commonest plan), and `free`: of the races without the two-compound rule, how many want a stop.
+        Counts of `laps` and `compounds` of first stops (0 and `none` without a stop) and of `stops`; `most`, the share
+        of the most frequent plan; `free`, the numbers of races without the two-compound rule that are best with and
+        without a stop.
     """
     laps: Counter[int] = Counter()
     compounds: Counter[str] = Counter()
@@ -37,22 +38,22 @@ def plan_diversity(family: str, n: int = 200) -> dict[str, Any]:
             "most": stops.most_common(1)[0][1] / n, "free": dict(free)}
 
 
-def as_text(spread: dict[str, Any]) -> str:
-    """One family as bars by lap."""
-    lines = [f"{spread['family']} (n = {spread['n']}): commonest plan {spread['most']:.0%}, "
-             f"tyres {spread['compounds']}, without the rule {spread['free']}"]
-    lines += [f"  {'none' if lap == 0 else f'lap {lap}':>7} {'#' * round(80 * count / spread['n'])} {count}"
-              for lap, count in spread["laps"].items()]
+def as_text(diversity: dict[str, Any]) -> str:
+    """Format one family as bars by lap."""
+    lines = [f"{diversity['family']} (n = {diversity['n']}): commonest plan {diversity['most']:.0%}, "
+             f"tyres {diversity['compounds']}, without the rule {diversity['free']}"]
+    lines += [f"  {'none' if lap == 0 else f'lap {lap}':>7} {'#' * round(80 * count / diversity['n'])} {count}"
+              for lap, count in diversity["laps"].items()]
     return "\n".join(lines)
 
 
 def main() -> None:
-    """Print all families."""
+    """Print the distribution of every family."""
     parser = argparse.ArgumentParser(description="Histogram of the oracle's stops.")
     parser.add_argument("--n", type=int, default=200, help="seeds of each family")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     for family in FAMILIES:
-        print(as_text(plan_diversity(family, given.n)))
+        print(as_text(plan_diversity(family, arguments.n)))
 
 
 if __name__ == "__main__":

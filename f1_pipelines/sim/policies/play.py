@@ -1,4 +1,4 @@
-"""One race played by one policy: a table of laps, the log of decisions, the score."""
+"""Play a race with a policy: laps, decisions, score."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -17,12 +17,12 @@ OnLap = Callable[[int, int], None]
 
 
 class UnknownPolicy(ValueError):
-    """A policy that does not exist."""
+    """No policy has this name."""
 
 
 @dataclass(frozen=True)
 class Played:
-    """A finished race. `laps` has a row per lap and car, `decisions` one per command, `grid` car numbers from pole."""
+    """A finished race: `laps` by lap and car, `decisions` by command, `grid` of car numbers from pole."""
 
     policy: str
     family: str
@@ -36,15 +36,15 @@ class Played:
     decisions: list[dict[str, Any]]
     briefing: str
     grid: list[int]
-    weekend: str = ""  # of a Grand Prix
-    drivers: dict[int, str] = field(default_factory=dict)  # of a Grand Prix, by number
+    weekend: str = ""  # Grand Prix only
+    drivers: dict[int, str] = field(default_factory=dict)  # driver ids by car number, Grand Prix only
 
 
 def policy_for(name: str, scenario: Scenario) -> Policy:
-    """A fresh policy. Only the oracle looks into the future.
+    """A new policy by name. Only the oracle uses the future of the scenario.
 
     Raises:
-        UnknownPolicy: The message names the valid ones.
+        UnknownPolicy: No policy has this name; the message lists the valid ones.
     """
     if name not in POLICIES:
         raise UnknownPolicy(f"unknown policy {str(name)[:40]!r}. Valid: {', '.join(POLICIES)}.")
@@ -53,20 +53,30 @@ def policy_for(name: str, scenario: Scenario) -> Policy:
 
 def play(family: str, seed: int, policy: str | Policy, circuit: str | None = None, split: str | None = None,
          name: str | None = None, on_lap: OnLap | None = None) -> Played:
-    """Play a race. `policy` is a name of `POLICIES` or an object with `begin` and `decide`."""
+    """Play a sprint.
+
+    Args:
+        family: Scenario family.
+        seed: Seed of the sprint.
+        policy: A name in `POLICIES`, or a policy.
+        circuit: Circuit id; None for the seed's.
+        split: Split that the seed must belong to; None for any.
+        name: Name to record for a policy that is not in `POLICIES`.
+        on_lap: Called after each command with the laps driven and the laps in all.
+    """
     scenario = make_scenario(family, seed, split, circuit)
-    player = policy_for(policy, scenario) if isinstance(policy, str) else policy
-    return played(scenario, player, policy if isinstance(policy, str) else name or type(policy).__name__, on_lap)
+    chosen = policy_for(policy, scenario) if isinstance(policy, str) else policy
+    return played(scenario, chosen, policy if isinstance(policy, str) else name or type(policy).__name__, on_lap)
 
 
-def played(scenario: Scenario, player: Policy, name: str, on_lap: OnLap | None = None) -> Played:
-    """Play a race of a scenario that was made before. `on_lap` is called with the laps driven and the laps in all."""
+def played(scenario: Scenario, policy: Policy, name: str, on_lap: OnLap | None = None) -> Played:
+    """Play the race of an existing scenario. `on_lap` is called with the laps driven and the laps in all."""
     environment = RaceEnvironment()
     observation = environment.begin(scenario)
-    player.begin(observation)
+    policy.begin(observation)
     decisions, over, info = [], False, {}
     while not over:
-        decision = player.decide(observation)
+        decision = policy.decide(observation)
         step = environment.step(decision.command)
         decisions.append({
             "lap": observation.lap, "command": str(decision.command)[:200], "reason": decision.reason,
@@ -82,7 +92,7 @@ def played(scenario: Scenario, player: Policy, name: str, on_lap: OnLap | None =
 
 
 def lap_table(environment: RaceEnvironment) -> list[dict[str, Any]]:
-    """A row per lap and car: what a picture of the race needs."""
+    """One row per lap and car, for tables and plots."""
     scenario, rows = environment.scenario, []
     history = environment.history
     for before, after in zip(history, history[1:], strict=False):
@@ -102,11 +112,11 @@ def lap_table(environment: RaceEnvironment) -> list[dict[str, Any]]:
 
 
 def as_text(race: Played) -> str:
-    """The race for a terminal: a row a lap with the order of the cars (ours in brackets), then the decisions."""
+    """Format a race for a terminal: a line per lap with the running order (ours in brackets), then the decisions."""
     ours = next(row["car"] for row in race.laps if row["ours"])
-    whose = f"{race.family} {race.weekend} {race.drivers[ours]} seed {race.seed}" if race.weekend else \
+    title = f"{race.family} {race.weekend} {race.drivers[ours]} seed {race.seed}" if race.weekend else \
         f"{race.family} seed {race.seed} ({race.split})"
-    lines = [f"{whose}, {race.circuit}, {race.policy}, env {race.env_version}",
+    lines = [f"{title}, {race.circuit}, {race.policy}, env {race.env_version}",
              race.briefing, "", f"{'lap':>3} {'track':6}{'rain':>5}  {'tyre':10}{'lap s':>8}  order"]
     for lap in dict.fromkeys(row["lap"] for row in race.laps):
         rows = [row for row in race.laps if row["lap"] == lap]

@@ -1,4 +1,4 @@
-"""What a policy is: it reads an observation and calls a lap."""
+"""The interface of policies: observation in, command out."""
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -11,9 +11,10 @@ from f1_pipelines.sim.environment.observation import Observation
 
 @dataclass(frozen=True)
 class Decision:
-    """A call and why, in one sentence. `command` may be text that does not parse: that is counted, not mended.
+    """A command and its reason in one sentence.
 
-    `costs_s` holds what was weighed, seconds worse than the best of it by command; empty for who weighs nothing.
+    A `command` that does not parse is counted as illegal and never repaired. `costs_s` has the cost of each command
+    weighed, relative to the best [s]; it is empty if the policy weighs none.
     """
 
     command: Command | str
@@ -22,10 +23,10 @@ class Decision:
 
 
 class Policy(Protocol):
-    """Called once a lap; `begin` before each race."""
+    """A policy: `begin` is called before each race, `decide` once a lap."""
 
     def begin(self, observation: Observation) -> None:
-        """A new race."""
+        """Start a race."""
 
     def decide(self, observation: Observation) -> Decision:
-        """The call of the coming lap."""
+        """The command of the next lap."""

@@ -21,12 +21,12 @@ ORACLE = "oracle"
 
 
 def _oracle(scenario: Scenario) -> Policy:
-    from f1_pipelines.sim.policies.oracle import Oracle  # it searches among the races of all others
+    from f1_pipelines.sim.policies.oracle import Oracle  # a cycle: the oracle replays the races of all other policies
 
     return Oracle(scenario)
 
 
-# All but the oracle see only observations and what everybody knows of the circuit.
+# All but the oracle use only observations and public parameters of the circuit.
 POLICIES: dict[str, Callable[[Scenario], Policy]] = {
     "random": lambda s: Random(), "stay_out": lambda s: stay_out(), "done": lambda s: done(),
     "keyword_radio": lambda s: keyword_radio(), "inspect_all": lambda s: InspectAll(),
@@ -34,5 +34,5 @@ POLICIES: dict[str, Callable[[Scenario], Policy]] = {
     "expert": lambda s: Expert(circuits={s.circuit.circuit: s.circuit}), ORACLE: _oracle,
 }
 NON_ORACLE = {name: make for name, make in POLICIES.items() if name != ORACLE}
-# Each exploits something that a careless score would pay for; the score must not.
+# Each exploits a weakness that a careless score would reward.
 DEGENERATE = ("random", "stay_out", "done", "keyword_radio", "inspect_all")

@@ -1,7 +1,7 @@
-"""Futures sampled from a belief, and what candidate plans come to in them.
+"""Futures sampled from a belief, and the outcomes of candidate plans in them.
 
-A candidate is a plan with its own reactions (`Plan`), driven in the same futures as all others. The opponents of a
-future have the characters and plans that were asked for, and sampled ones else.
+A candidate is a plan with its own reactions (`Plan`). All candidates are driven in the same futures. Opponents have the
+characters and plans known from inspections, else sampled ones.
 """
 from __future__ import annotations
 
@@ -24,30 +24,30 @@ from f1_pipelines.sim.scenarios.scenario import MAX_LAPS
 from f1_pipelines.sim.scoring.outcome import ran_dry, tyre_loss_s
 from f1_pipelines.sim.scoring.stop_sets import LOST_S, PLACE_S, RIVAL_S
 
-OURS = ("stops", "used", "wear_laps", "cliff_laps", "temp_c", "out", "fuel_kg", "compound", "offset_s", "slope_s",
-        "age_laps")
-DRY_S = 40.0  # what an empty tank costs beyond the time it takes: fuel and operations of the score
+EGO_FIELDS = ("stops", "used", "wear_laps", "cliff_laps", "temp_c", "out", "fuel_kg", "compound", "offset_s", "slope_s",
+              "age_laps")
+DRY_S = 40.0  # cost of an empty tank beyond its time: dimensions fuel and operations
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What we would do from here on."""
+    """A candidate plan of our car from the next lap on."""
 
-    stop_lap: int = 0  # at whose end, 0: no stop for its own sake
+    stop_lap: int = 0  # lap at whose end to stop, 0: stop only in reaction
     compound: int = MEDIUM
-    closed: bool = False  # take a closed track for it
-    to_inter: float = 0.28  # wetness at which slicks are left; 9: never
+    closed: bool = False  # stop earlier if the track closes
+    to_inter: float = 0.28  # wetness at which to leave slicks; 9: never
     to_slick: float = 0.19
     mode: int = RACE
-    mode_laps: int = 0  # then race
+    mode_laps: int = 0  # laps in `mode`, then mode race
     temp: int = 0
-    patience: int = 1  # laps on rain tyres before going back
-    from_wet: float = 0.45  # wetness below which wets are left for intermediates
-    to_wet: float = TO_WET  # wetness at which intermediates are left for wets
-    attack: bool = False  # in the coming lap
+    patience: int = 1  # minimum laps on rain tyres
+    from_wet: float = 0.45  # wetness below which to change from wets to intermediates
+    to_wet: float = TO_WET  # wetness above which to change from intermediates to wets
+    attack: bool = False  # in the next lap
     defend: bool = False
-    then_lap: int = 0  # at whose end to stop once more, 0: not
-    then_for: int = MEDIUM
+    second_stop_lap: int = 0  # lap at whose end to stop again, 0: not
+    second_compound: int = MEDIUM
 
 
 _FIELDS = tuple(f.name for f in fields(Plan))
@@ -56,59 +56,60 @@ _FIELDS_OF = attrgetter(*_FIELDS)
 
 @dataclass(frozen=True, eq=False)
 class Outcomes:
-    """Candidates by futures, (K, F)."""
+    """Outcomes of K candidates in F futures, (K, F) each."""
 
     cost_s: np.ndarray
-    stop_lap: np.ndarray  # of the next stop, 0: none
-    stop_for: np.ndarray  # its compound, -1: none
+    stop_lap: np.ndarray  # lap of the next stop, 0: none
+    stop_compound: np.ndarray  # compound of the next stop, -1: none
 
 
 @dataclass(frozen=True, eq=False)
 class SampledFutures:
-    """A belief turned into F races from here on."""
+    """F sampled races from the current lap on."""
 
     race: Race
     state: RaceState
     plans: OpponentPlans
     rival: np.ndarray  # (F,) column, 0 for none
     first: int
-    water: float  # wetness of the last lap, as seen
+    water: float  # observed wetness of the last lap
 
-    def few(self, count: int) -> SampledFutures:
-        """The first ones."""
+    def head(self, count: int) -> SampledFutures:
+        """The first `count` futures."""
         return self._take(np.arange(min(count, len(self.rival))))
 
-    def rest(self, count: int) -> SampledFutures:
-        """All but the first ones."""
+    def tail(self, count: int) -> SampledFutures:
+        """All but the first `count` futures."""
         return self._take(np.arange(count, len(self.rival)))
 
-    def _take(self, of: np.ndarray) -> SampledFutures:
-        return SampledFutures(repeat(self.race, of), self.state.take(of), self.plans.take(of), self.rival[of],
-                              self.first, self.water)
+    def _take(self, episodes: np.ndarray) -> SampledFutures:
+        return SampledFutures(repeat(self.race, episodes), self.state.take(episodes), self.plans.take(episodes),
+                              self.rival[episodes], self.first, self.water)
 
     def alone(self) -> SampledFutures:
-        """The same with nobody else on track: quick, and blind to traffic and places."""
+        """The same futures without other cars: fast, but without traffic and positions."""
         race = prepare(single(self.race.setup), first=self.first)
-        ours = {name: getattr(self.state, name)[:, :1] for name in OURS}
+        ours = {name: getattr(self.state, name)[:, :1] for name in EGO_FIELDS}
         state = new_state(race).after(**ours, status_age=self.state.status_age, any_out=bool(ours["out"].any()))
         return SampledFutures(race, state, self.plans.alone, np.zeros_like(self.rival), self.first, self.water)
 
     def outcomes(self, candidates: Sequence[Plan]) -> Outcomes:
-        """Drive every candidate in every future."""
+        """Drive each of K candidates in each of F futures."""
         count, futures = len(candidates), len(self.rival)
-        of = np.tile(np.arange(futures), count)
-        race = repeat(self.race, of)
-        state, plans, rival = self.state.take(of), self.plans.take(of), self.rival[of]
+        episode = np.tile(np.arange(futures), count)
+        race = repeat(self.race, episode)
+        state, plans, rival = self.state.take(episode), self.plans.take(episode), self.rival[episode]
         columns = zip(*map(_FIELDS_OF, candidates), strict=True)
         ours = {name: np.array(values).repeat(futures) for name, values in zip(_FIELDS, columns, strict=True)}
-        loss, stop_lap, stop_for = np.zeros(len(of)), np.zeros(len(of), dtype=int), np.full(len(of), -1)
+        loss = np.zeros(len(episode))
+        stop_lap, stop_compound = np.zeros(len(episode), dtype=int), np.full(len(episode), -1)
         stops_before = state.stops[:, 0]
         length = max(race.laps / MAX_LAPS, 1.0)
         while state.lap < race.laps:
-            water = wetness_now(race, state) if state.lap > self.first else np.full(len(of), self.water)
+            water = wetness_now(race, state) if state.lap > self.first else np.full(len(episode), self.water)
             pit = _our_stop(race, state, ours, stops_before, water, plans.full)
-            first = (pit >= 0) & (stop_for < 0)
-            stop_lap, stop_for = np.where(first, state.lap + 1, stop_lap), np.where(first, pit, stop_for)
+            first = (pit >= 0) & (stop_compound < 0)
+            stop_lap, stop_compound = np.where(first, state.lap + 1, stop_lap), np.where(first, pit, stop_compound)
             ahead = state.lap - self.first
             mode = np.where(ours["mode_laps"] > ahead, ours["mode"], RACE)
             drive = drive_code(mode, ours["temp"], True, ours["attack"] & (ahead == 0), ours["defend"] & (ahead == 0))
@@ -118,13 +119,18 @@ class SampledFutures:
             state = after
         shape = (count, futures)
         return Outcomes(cost_of(race, state, rival, loss, length).reshape(shape), stop_lap.reshape(shape),
-                        stop_for.reshape(shape))
+                        stop_compound.reshape(shape))
 
 
 def cost_of(race: Race, state: RaceState, rival: np.ndarray, loss_s: np.ndarray, length: float) -> np.ndarray:
-    """A finished race in seconds, as the score will see it; about half a second for each second lost on bad tyres.
+    """(E,) cost of finished races in seconds, close to the score.
 
-    `length` of the race, in sprints: so much longer a place is worth in seconds.
+    Args:
+        race: The batch.
+        state: Its final state.
+        rival: (E,) column of the rival, 0 for none.
+        loss_s: (E,) time lost on tyres [s].
+        length: Length of the race [sprints], by which places and retirements weigh more.
     """
     out = state.out[:, 0] > 0
     slicks = sum((state.used[:, 0] >> c) & 1 for c in (SOFT, MEDIUM, HARD))
@@ -139,7 +145,7 @@ def cost_of(race: Race, state: RaceState, rival: np.ndarray, loss_s: np.ndarray,
 
 def _our_stop(race: Race, state: RaceState, ours: dict[str, np.ndarray], before: np.ndarray,
               water: np.ndarray, full: bool) -> np.ndarray:
-    """(K * F,) what we stop for in the coming lap."""
+    """(K * F,) compound to change to in the next lap, -1 for none."""
     lap, compound = state.lap + 1, state.compound[:, 0]
     left, slick = race.race_laps - lap, compound <= HARD
     open_stop = (state.stops[:, 0] == before) & (ours["stop_lap"] > 0)
@@ -148,11 +154,11 @@ def _our_stop(race: Race, state: RaceState, ours: dict[str, np.ndarray], before:
         due = due | (open_stop & ours["closed"] & (state.status != GREEN) & (state.status_age <= 1))
     pit = np.where(due, ours["compound"], -1)
     if full:
-        again = (state.stops[:, 0] == before + 1) & (ours["then_lap"] == lap)
+        again = (state.stops[:, 0] == before + 1) & (ours["second_stop_lap"] == lap)
         worn = worn_out(race, state, left[:, None])[:, 0] & (pit < 0)
         if any_of(worn):
             pit = np.where(worn, lasting(race, state, left[:, None])[:, 0], pit)
-        pit = np.where(again, ours["then_for"], pit)
+        pit = np.where(again, ours["second_compound"], pit)
     if race.wet or state.rain_tyres:
         wet_now = slick & (water >= ours["to_inter"]) & (left >= 2)
         pit = np.where(wet_now, np.where(water > TO_WET, WET, INTER), pit)

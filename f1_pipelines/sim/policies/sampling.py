@@ -1,4 +1,4 @@
-"""Futures sampled from a belief: `sample(observation, belief, count, rng)`. What is known holds in all of them."""
+"""Sample futures from a belief: `sample(observation, belief, count, rng)`. Known facts hold in all of them."""
 from __future__ import annotations
 
 import numpy as np
@@ -8,17 +8,17 @@ from f1_pipelines.sim.engine.race import prepare
 from f1_pipelines.sim.engine.setup import RaceSetup
 from f1_pipelines.sim.engine.state import new_state
 from f1_pipelines.sim.environment.observation import CarSeen, Observation
-from f1_pipelines.sim.policies.belief import Belief, bell
+from f1_pipelines.sim.policies.belief import Belief, normal_noise
 from f1_pipelines.sim.policies.sampled_futures import SampledFutures
 from f1_pipelines.sim.scenarios import CHARACTERS, OpponentPlans
 from f1_pipelines.sim.scenarios.plans import kind_of
 from f1_pipelines.sim.scenarios.track_events import CODE, PEAK_ERROR, PEAKS, Forecast, Shower, rain_trace
 
-NEAR_CARS = 10  # of a full grid that the futures hold, ours among them
+NEAR_CARS = 10  # cars of a full grid in the futures, ours included
 
 
 def sample(o: Observation, belief: Belief, count: int, rng: np.random.Generator) -> SampledFutures:
-    """`count` futures that agree with what is known."""
+    """Sample `count` futures that agree with the observation and the belief."""
     first, cars = o.lap - 1, cars_that_matter(o, belief)
     numbers = np.array([c.number for c in cars])
     order = np.stack([_columns(numbers, belief, rng) for _ in range(count)])  # (F, N) car of each column
@@ -33,7 +33,8 @@ def sample(o: Observation, belief: Belief, count: int, rng: np.random.Generator)
     pace = field([c.practice_s for c in cars]) + rng.normal(0.0, 0.08, shape)
     burn = belief.circuit.fuel_burn_kg_per_lap
     fuel = np.full(shape, burn * (o.laps - first + 0.45))
-    fuel[:, 0] = burn * (o.laps - first + belief.fuel_laps + np.clip(bell(rng, belief.fuel_sd, count), -0.3, 0.3))
+    fuel[:, 0] = burn * (o.laps - first + belief.fuel_laps + np.clip(normal_noise(rng, belief.fuel_sd, count), -0.3,
+                                                                     0.3))
     rain, status = _rain(o, belief, count, rng), _status(o, belief, count, rng)
     place = np.array([c.position for c in cars]).argsort().argsort() + 1
     setup = RaceSetup(
@@ -50,14 +51,14 @@ def sample(o: Observation, belief: Belief, count: int, rng: np.random.Generator)
     wear[:, 0] = belief.wear_laps * o.wear_scale
     cliff = belief.circuit.cliff_laps[COMPOUNDS.index(o.own.compound)] * rng.uniform(0.85, 1.15, count)
     if belief.tyre_left is not None:
-        cliff = wear[:, 0] + (belief.tyre_left + bell(rng, belief.tyre_sd, count)) * o.wear_scale
+        cliff = wear[:, 0] + (belief.tyre_left + normal_noise(rng, belief.tyre_sd, count)) * o.wear_scale
     cliffs, temp = state.cliff_laps.copy(), state.temp_c + 0.0
     cliffs[:, 0], temp[:, :] = cliff, o.tyre_temp_c
     out = np.where(field([c.running for c in cars]), 0, 1)
     age = np.full(count, o.status_laps)
     plans = _race_plans(o, belief, numbers[order], compound, used, rng) if o.weekend else \
         _plans(o, belief, numbers[order], compound, rng)
-    if o.weekend:  # their plans are of stops to come
+    if o.weekend:  # plans of opponents count stops from now on
         stops[:, 1:] = 0
     state = state.after(stops=stops, used=used, wear_laps=wear, cliff_laps=cliffs, temp_c=temp, out=out,
                         any_out=bool(out.any()), status_age=age)
@@ -66,11 +67,11 @@ def sample(o: Observation, belief: Belief, count: int, rng: np.random.Generator)
 
 
 def cars_that_matter(o: Observation, belief: Belief) -> list[CarSeen]:
-    """Ours, then the others; of a full grid those we may meet: around us, and where a stop would put us."""
+    """Our car, then the others; of a full grid those around us and around our position after a stop."""
     others = [c for c in o.cars if c.number != o.number]
     if len(others) >= NEAR_CARS:
         middle = 0.35 * belief.circuit.stop_loss_green_s
-        if o.lap == 1:  # no gaps yet: places stand for them
+        if o.lap == 1:  # no gaps yet: use grid positions
             others.sort(key=lambda c: abs(c.position - o.position - 1))
         else:
             others.sort(key=lambda c: (not c.running, abs(c.gap_s - middle)))
@@ -79,7 +80,7 @@ def cars_that_matter(o: Observation, belief: Belief) -> list[CarSeen]:
 
 
 def _columns(numbers: np.ndarray, belief: Belief, rng: np.random.Generator) -> np.ndarray:
-    """(N,) index of the car in each column: ours first, opponents by character, unknown ones at random."""
+    """(N,) index of the car in each column: ours first, opponents by known character, the others at random."""
     column = np.zeros(len(numbers), dtype=int)
     free = rng.permutation(np.arange(1, len(numbers))).tolist()
     unknown = []
@@ -97,7 +98,7 @@ def _columns(numbers: np.ndarray, belief: Belief, rng: np.random.Generator) -> n
 
 def _plans(o: Observation, belief: Belief, numbers: np.ndarray, compound: np.ndarray,
            rng: np.random.Generator) -> OpponentPlans:
-    """Plans of the opponents, asked for or as anybody would make them."""
+    """Plans of opponents in a sprint: known, else sampled."""
     count = len(numbers)
     life = np.array(belief.circuit.cliff_laps)[np.minimum(compound, HARD)] / o.wear_scale
     when = rng.uniform(0.35, 0.75, numbers.shape)
@@ -108,14 +109,14 @@ def _plans(o: Observation, belief: Belief, numbers: np.ndarray, compound: np.nda
     lap = np.where((lap > 0) & (lap < o.lap), rng.integers(o.lap, max(o.laps - 1, o.lap + 1), numbers.shape), lap)
     tyre = (compound % 3 + rng.integers(1, 3, numbers.shape)) % 3
     for number, (_, stops) in belief.plans.items():
-        told_lap, told_tyre = stops[0] if stops else (0, 0)
-        lap, tyre = np.where(numbers == number, told_lap, lap), np.where(numbers == number, told_tyre, tyre)
+        planned_lap, planned_tyre = stops[0] if stops else (0, 0)
+        lap, tyre = np.where(numbers == number, planned_lap, lap), np.where(numbers == number, planned_tyre, tyre)
     return OpponentPlans(lap[None], tyre[None], _gambles(belief, count, rng))
 
 
 def _race_plans(o: Observation, belief: Belief, numbers: np.ndarray, compound: np.ndarray, used: np.ndarray,
                 rng: np.random.Generator) -> OpponentPlans:
-    """The next stop of each opponent in a Grand Prix, before the set is worn out or for the rule; later ones follow."""
+    """The next stop of each opponent in a Grand Prix: known, else before its set wears out or for the rule."""
     ages = {c.number: c.age_laps for c in o.cars}
     life = np.array(belief.circuit.cliff_laps)
     slick = np.minimum(compound, HARD)
@@ -131,21 +132,21 @@ def _race_plans(o: Observation, belief: Belief, numbers: np.ndarray, compound: n
     tyre = np.where(left < 0.9 * life[SOFT], SOFT, np.where(left < 0.95 * life[MEDIUM], MEDIUM, HARD))
     tyre = np.where(tyre == slick, np.where(tyre == HARD, MEDIUM, HARD), tyre)
     for number, (_, stops) in belief.plans.items():
-        told_lap, told_tyre = next(((at, c) for at, c in stops if at >= o.lap), (0, 0))
-        if told_lap:
-            lap, tyre = np.where(numbers == number, told_lap, lap), np.where(numbers == number, told_tyre, tyre)
+        planned_lap, planned_tyre = next(((at, c) for at, c in stops if at >= o.lap), (0, 0))
+        if planned_lap:
+            lap, tyre = np.where(numbers == number, planned_lap, lap), np.where(numbers == number, planned_tyre, tyre)
     return OpponentPlans(lap[None], tyre[None], _gambles(belief, len(numbers), rng), full=True)
 
 
 def _gambles(belief: Belief, count: int, rng: np.random.Generator) -> np.ndarray:
-    """(F,) lap at whose end the gamblers take intermediates, 0 for never."""
+    """(F,) lap at whose end gamblers change to intermediates, 0 for never."""
     if belief.forecast is not None and belief.forecast.chance > 0.5 and not belief.onset:
         return belief.forecast.onset_lap - rng.integers(0, 2, count)
     return np.zeros(count, dtype=int)
 
 
 def _rain(o: Observation, belief: Belief, count: int, rng: np.random.Generator) -> np.ndarray:
-    """(F, L) rain: what fell, and what may come."""
+    """(F, L) rain: past laps as observed, later laps sampled."""
     past = belief.rain[:o.lap - 1]
     rain = np.zeros((count, o.laps))
     if past:
@@ -180,13 +181,13 @@ def _shower(o: Observation, belief: Belief, rng: np.random.Generator) -> np.ndar
             return np.zeros(o.laps)
         length = len(belief.rain) - first + 2
     peak = forecast.peak + rng.uniform(-PEAK_ERROR, PEAK_ERROR)
-    if onset:  # the first lap of a shower has half of its peak
+    if onset:  # the first lap of a shower has half its peak
         peak = max(belief.rain) * (2.0 if len(belief.rain) == onset and length > 2 else 1.0)
     return rain_trace(Shower(first, min(max(peak, 0.05), 1.0), length), o.laps)
 
 
 def _status(o: Observation, belief: Belief, count: int, rng: np.random.Generator) -> np.ndarray:
-    """(F, L) track status: what is on now goes on for a sampled while, what may come may come."""
+    """(F, L) track status: the current one lasts a sampled time, later closures are sampled."""
     status, lap = np.full((count, o.laps), GREEN), np.arange(o.laps)[None]
     for closure in o.closures:
         least, most = closure.lengths
@@ -200,7 +201,7 @@ def _status(o: Observation, belief: Belief, count: int, rng: np.random.Generator
         if not begins or (not closure.often and belief.closed_lap):
             continue
         still = closure.chance * len(begins) / (closure.last - closure.first + 1)
-        # Of the ways it could have gone, those in which nothing has come yet; what comes often has no memory.
+        # Chance given that it has not come yet; frequent closures are memoryless.
         comes = rng.random(count) < (1.0 - np.exp(-still) if closure.often else still / (still + 1.0 - closure.chance))
         begin = rng.choice(begins, count)[:, None] - 1
         length = rng.integers(least, most + 1, count)[:, None]

@@ -1,11 +1,11 @@
-"""Policies that do not race: each exploits something that a careless scorer would pay for. And two honest beginners."""
+"""Scripted policies: degenerate ones that exploit a careless score, and simple honest baselines."""
 from __future__ import annotations
 
 import numpy as np
 
 from f1_pipelines.sim.engine.hashing import stable_hash
 from f1_pipelines.sim.engine.parameters import COMPOUNDS
-from f1_pipelines.sim.environment.commands import STAY, Command
+from f1_pipelines.sim.environment.commands import CAR, GRAMMAR, STAY, TEXT, VERBS, Command
 from f1_pipelines.sim.environment.observation import Observation
 from f1_pipelines.sim.policies.policy import Decision
 
@@ -13,70 +13,70 @@ WORDS = "box box pit now, rain, safety car, rival, tyres, undercut, cover, push"
 
 
 class Fixed:
-    """A list of commands, one a lap; the last one is repeated. Looks at nothing."""
+    """Plays a list of commands, one a lap, and repeats the last. Ignores observations."""
 
     def __init__(self, *commands: Command, reason: str = "Next of a fixed list.") -> None:
         self._commands, self._reason = commands, reason
 
     def begin(self, observation: Observation) -> None:
-        """From the top of the list."""
+        """Start at the top of the list."""
         self._at = 0
 
     def decide(self, observation: Observation) -> Decision:
-        """The next of the list."""
+        """The next command of the list."""
         command = self._commands[min(self._at, len(self._commands) - 1)]
         self._at += 1
         return Decision(command, self._reason)
 
 
 def stay_out() -> Fixed:
-    """STAY_OUT, always."""
+    """Always STAY_OUT."""
     return Fixed(STAY, reason="Always stays out.")
 
 
 def done() -> Fixed:
-    """DONE at once."""
+    """DONE in lap 1."""
     return Fixed(Command("DONE"), reason="Hands over at once.")
 
 
 def keyword_radio() -> Fixed:
-    """The words that matter, every lap."""
+    """A message of all keywords, every lap."""
     return Fixed(Command("RADIO_DRIVER", text=WORDS), reason="Says all keywords every lap.")
 
 
 def blind_list() -> Fixed:
-    """One list for all families, the best of twelve tried: save fuel, ask a little, announce and make a stop."""
+    """One list for all families, the best of twelve tried: save fuel, inspect, announce a stop, stop."""
     return Fixed(Command("SET_MODE", "fuel_save"), Command("INSPECT_FUEL_MARGIN"), Command("REQUEST_FORECAST"),
                  Command("INSPECT_TYRE_DEGRADATION"), Command("RADIO_DRIVER", text="Box lap 6 for softs"),
                  Command("PIT_NOW", "soft"), Command("SET_MODE", "race"), STAY)
 
 
 class InspectAll:
-    """Every inspection, again and again, and no stop."""
+    """All inspections in turn, and no stop."""
 
     def begin(self, observation: Observation) -> None:
-        """Who there is to ask about."""
+        """List the inspections, with one for each opponent."""
         others = sorted(c.number for c in observation.cars if c.number != observation.number)
         self._list = [Command("INSPECT_FUEL_MARGIN"), Command("INSPECT_TYRE_DEGRADATION"), Command("REQUEST_FORECAST"),
                       Command("ASSESS_UNDERCUT_WINDOW"), *(Command("CHECK_OPPONENT_STRATEGY", car=n) for n in others)]
         self._at = 0
 
     def decide(self, observation: Observation) -> Decision:
-        """The next question."""
+        """The next inspection."""
         self._at += 1
         return Decision(self._list[(self._at - 1) % len(self._list)], "Asks everything, in turn.")
 
 
 class FixedStop:
-    """Stops at half distance for hards (for mediums from hards), says so the lap before, looks at nothing else."""
+    """Stops at half distance for hards (from hards for mediums) and announces it one lap before."""
 
     def begin(self, observation: Observation) -> None:
-        """The stop is known before the start."""
+        """Choose lap and compound of the stop."""
         self._lap = observation.laps // 2
         self._tyre = "medium" if observation.own.compound == "hard" else "hard"
 
     def decide(self, observation: Observation) -> Decision:
-        """Radio on the lap before, then the stop."""
+        """A message the lap before, then the stop."""
         if observation.lap == self._lap:
             return Decision(Command("PIT_NOW", self._tyre), "Stops at half distance.")
         if observation.lap == self._lap - 1:
@@ -85,15 +85,14 @@ class FixedStop:
 
 
 class Checklist:
-    """A careful beginner: asks for fuel and forecast, saves fuel, stops for worn tyres, water and safety cars."""
+    """Simple rules: inspects fuel and forecast, saves fuel, stops for worn tyres, rain and safety cars."""
 
     def begin(self, observation: Observation) -> None:
-        """Nothing known."""
+        """Reset the fuel reading."""
         self._fuel: float | None = None
-        self._announced = False
 
     def decide(self, o: Observation) -> Decision:
-        """The first item of the list that applies."""
+        """The first rule that applies."""
         self._fuel = o.facts.get("fuel_margin_laps", self._fuel)
         slick = o.own.compound in COMPOUNDS[:3]
         life = 34.0 * {"soft": 0.84, "medium": 1.0, "hard": 1.2}.get(o.own.compound, 1.0) / o.wear_scale
@@ -118,17 +117,16 @@ class Checklist:
 
 
 class Random:
-    """Any command, evenly."""
+    """A uniformly random verb with a random argument."""
 
     def begin(self, observation: Observation) -> None:
-        """Draws depend on the race."""
+        """Seed the generator by the race."""
         self._rng = np.random.default_rng(stable_hash(
             "random", observation.family, observation.circuit, observation.number,
             *(c.number for c in observation.cars)))
 
     def decide(self, observation: Observation) -> Decision:
-        """One of the 21, with an argument from this race."""
-        from f1_pipelines.sim.environment.commands import CAR, GRAMMAR, TEXT, VERBS
+        """A random command with an argument from this race; DONE in the last lap only."""
         verbs = [v for v in VERBS if v != "DONE"] if observation.lap < observation.laps else list(VERBS)
         verb = verbs[self._rng.integers(len(verbs))]
         kind = GRAMMAR[verb]

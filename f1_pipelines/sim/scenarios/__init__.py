@@ -1,4 +1,4 @@
-"""Races from (family, seed), or from a weekend and a seed: what is on the grid, what will happen, who plans what."""
+"""Races from (family, seed), or from (weekend, car, seed): the grid, what will happen, and the opponents' plans."""
 from f1_pipelines.sim.scenarios.batch import plans_of, repeat, setup_of, with_other_luck, without_luck
 from f1_pipelines.sim.scenarios.families import (
     CHARACTERS,

@@ -1,4 +1,4 @@
-"""Scenarios laid out for the engine, in a batch of any size and mixed lengths."""
+"""Batches of scenarios for the engine, of any size and mixed lengths."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -15,14 +15,17 @@ from f1_pipelines.sim.scenarios.scenario import HAZARD_SCALE, Scenario
 
 
 def plans_of(scenarios: Sequence[Scenario]) -> OpponentPlans:
-    """The opponents' plans of a batch."""
+    """Stack the opponents' plans of a batch."""
     lap, compound = (np.array([getattr(s, name) for s in scenarios]).transpose(1, 0, 2)
                      for name in ("plan_lap", "plan_compound"))
     return OpponentPlans(lap, compound, np.array([s.gamble_lap for s in scenarios]), bool(scenarios[0].weekend))
 
 
 def setup_of(scenarios: Sequence[Scenario]) -> RaceSetup:
-    """The races of a batch, all with as many cars. Shorter ones are padded with dry green laps that nobody drives."""
+    """The setup of a batch; all scenarios have the same number of cars.
+
+    Shorter races are padded with dry green laps that no car drives.
+    """
     longest = max(s.laps for s in scenarios)
     rain, status = np.zeros((len(scenarios), longest)), np.full((len(scenarios), longest), GREEN)
     for row, s in enumerate(scenarios):
@@ -31,7 +34,7 @@ def setup_of(scenarios: Sequence[Scenario]) -> RaceSetup:
     laps = np.array([s.laps for s in scenarios])
     hazard = np.array([_hazard(s) for s in scenarios])
     mechanical = hazard.copy()
-    mechanical[:, 0] = 0.0  # a car that breaks whatever is called tells nothing of a call
+    mechanical[:, 0] = 0.0  # a failure that no call can avoid says nothing about the calls
     return RaceSetup(
         circuits=tuple(s.circuit for s in scenarios), circuit_of=np.arange(len(scenarios)),
         seeds=np.array([s.race_seed for s in scenarios]), car_pace_s=np.array([s.pace_s for s in scenarios]),
@@ -47,20 +50,20 @@ def setup_of(scenarios: Sequence[Scenario]) -> RaceSetup:
 
 
 def _hazard(scenario: Scenario) -> list[float]:
-    """By car, x the hazards of a Grand Prix."""
+    """Factor on the hazards of a Grand Prix, by car."""
     others = 1.0 if scenario.weekend else HAZARD_SCALE
     return [HAZARD_SCALE] + [others] * (scenario.cars - 1)
 
 
-# Where the episodes of a table of `Race` stand: on the second of three axes, on the first of two, but for these.
-_BY_TYRE = ("tyres", "weather", "stop_loss_s")  # five numbers an episode, flat on the last axis
+# The axis of the episodes in a table of `Race`: the second of three or the first of two, except for these.
+_BY_TYRE = ("tyres", "weather", "stop_loss_s")  # five numbers per episode, flat on the last axis
 _LAST = ("status", "event_u", "wetness")  # on the last axis
 _FLAT_INDEX = {"rows": "cars", "grid_order": "cars", "mate": "cars", "rows5": "tyres"}  # into (E * cars) or (E * 5)
 _SHARED = ("places", "drives", "pass_cost_s", "by_status")
 
 
 def repeat(race: Race, episodes: np.ndarray) -> Race:
-    """Those episodes of a race in that order: `prepare(setup.take(episodes))` without drawing all of it again."""
+    """Select episodes of a race, with repetitions: `prepare(setup.take(episodes))` without new draws."""
     count = len(episodes)
     changed: dict[str, Any] = {"setup": race.setup.take(episodes), "episodes": len(episodes)}
     moved = (np.arange(count) - episodes)[:, None]
@@ -75,8 +78,8 @@ def repeat(race: Race, episodes: np.ndarray) -> Race:
         elif name in _LAST:
             changed[name] = value[..., episodes]
         elif value.ndim == 3:
-            one = race.episodes == 1  # a view: nothing is copied
-            changed[name] = np.broadcast_to(value, (len(value), count, value.shape[2])) if one else value[:, episodes]
+            wide_view = (len(value), count, value.shape[2])  # a view of a single episode copies nothing
+            changed[name] = np.broadcast_to(value, wide_view) if race.episodes == 1 else value[:, episodes]
         else:
             changed[name] = value[episodes]
             if name in _FLAT_INDEX:
@@ -89,22 +92,22 @@ _PER_CAR = ("car_pace_s", "driver_pace_s", "car_numbers", "start_compound", "sta
 
 
 def single(setup: RaceSetup) -> RaceSetup:
-    """The races with our car only: what a plan costs before traffic, at a fraction of the work."""
+    """The races with our car alone: the cost of a plan before traffic, at a fraction of the work."""
     cut: dict[str, Any] = {name: np.asarray(getattr(setup, name))[:, :1] for name in _PER_CAR
                            if np.ndim(getattr(setup, name)) == 2}
     return replace(setup, **cut, team=None, grid=None, start_gap_s=None)
 
 
 def without_luck(race: Race) -> Race:
-    """The same race with the same events, sets of tyres and start, but no scatter of laps and stops and no failures."""
-    calm = np.zeros_like(race.noise_s)
+    """The race with the same events, tyre sets and start, but no scatter of laps and stops, and no failures."""
+    zeros = np.zeros_like(race.noise_s)
     ones = np.ones_like(race.hazard_u)
     level = np.broadcast_to(np.median(race.needed_s, axis=(0, 2), keepdims=True), race.needed_s.shape)
-    return replace(race, lap_s=race.lap_s - race.noise_s, noise_s=calm, unseen_s=calm, stop_s=calm, hazard_u=ones,
+    return replace(race, lap_s=race.lap_s - race.noise_s, noise_s=zeros, unseen_s=zeros, stop_s=zeros, hazard_u=ones,
                    puncture_u=ones, needed_s=level)
 
 
 def with_other_luck(race: Race, drawn: Race) -> Race:
-    """The race `drawn` from other seeds, with events, start and sets of tyres of `race`, without failures."""
+    """The race `drawn` from other seeds, with the start and tyre sets of `race`, and no failures."""
     ones = np.ones_like(drawn.hazard_u)
     return replace(drawn, cliff_factor=race.cliff_factor, start_key=race.start_key, hazard_u=ones, puncture_u=ones)

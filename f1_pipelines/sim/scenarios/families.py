@@ -1,9 +1,9 @@
-"""The six families of sprints: what each asks of a pit wall, and the ranges its seeds are drawn from.
+"""The families of sprints, and the ranges that their seeds draw from.
 
-The seventh family, `grand_prix`, is rebuilt from a weekend: see the module of that name.
+The family `grand_prix` is rebuilt from a weekend: see the module of that name.
 
-Wear is given as the share of the sprint that a new medium set lasts to its usual cliff; the wear scale that makes it
-so is stated in the briefing. Chances of events are what the pit wall is told, and what the draws really have.
+Wear is given as the share of the sprint that a new medium set lasts to its usual cliff; the briefing states the wear
+scale that results. The chances of events are true: the pit wall knows them, and the draws follow them.
 """
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ class Family:
 
     name: str
     circuits: tuple[str, ...]
-    unseen_circuits: tuple[str, ...]  # never trained on, reported apart
+    unseen_circuits: tuple[str, ...]  # never trained on, reported separately
     laps: tuple[int, int]
     medium_lasts: tuple[float, float]  # x race distance to the usual cliff of a medium
-    rule: float  # chance that the two-compound rule holds
-    fuel_laps: tuple[float, float]  # in the tank beyond the distance, at race pace under green
+    rule: float  # chance that the two-compound rule applies
+    fuel_laps: tuple[float, float]  # fuel beyond the distance, in laps at race pace under green
     rain: float = 0.0  # chance of a shower
-    slow: tuple[str, float] = ("", 0.0)  # what may close the track, and its chance
-    window: tuple[float, float] = (0.3, 0.7)  # of the distance in which it may begin
-    hot: float = 0.25  # chance of a hot track, and as much again for a cold one
-    rival: bool = False  # the race is about one car
+    slow: tuple[str, float] = ("", 0.0)  # status that may close the track (sc or vsc), and its chance
+    window: tuple[float, float] = (0.3, 0.7)  # share of the distance in which it may begin
+    hot: float = 0.25  # chance of a hot track; a cold one has the same
+    rival: bool = False  # whether the goal is to beat one car
 
 
 FAMILIES = {f.name: f for f in (
@@ -65,12 +65,12 @@ class UnknownFamily(ValueError):
 
 
 def family_of(name: object) -> Family:
-    """The family of that name.
+    """Get a family by name.
 
     Raises:
-        UnknownFamily: The message names the valid ones.
+        UnknownFamily: No family has this name; the message lists the valid ones.
     """
     if isinstance(name, str) and name in FAMILIES:
         return FAMILIES[name]
-    hint = " A grand_prix needs a weekend and the car we sit behind besides the seed." if name == GRAND_PRIX else ""
+    hint = " A grand_prix needs a weekend and a car besides the seed." if name == GRAND_PRIX else ""
     raise UnknownFamily(f"unknown family {str(name)[:40]!r}. Valid: {', '.join(FAMILIES)}.{hint}")

@@ -1,7 +1,7 @@
 """A Grand Prix rebuilt from a weekend: `make_grand_prix(weekend, car, seed)`, full distance and full grid.
 
-Who starts, where, for whom and how quick the weekend made him is the weekend's; what will happen is the seed's: form of
-the day, rain, safety cars, start tyres, everybody's plans and characters, and all noise. Wear is that of real tyres.
+The weekend gives the drivers, their teams, grid slots and pace. The seed draws the rest: form of the day, rain, safety
+cars, start tyres, plans and characters of the opponents, and all noise. Wear is that of real tyres.
 """
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from f1_pipelines.sim.scenarios.scenario import (
     BadScenario,
     Scenario,
     check_seed,
-    lasting_seed,
+    survivable_race_seed,
 )
 from f1_pipelines.sim.scenarios.track_events import closures_of_race, draw_race_status, draw_weather, rain_trace
 
-SPLIT = "grand_prix"  # of no split: weekends are never part of what sprints are trained or measured on
+SPLIT = "grand_prix"  # weekends are in no split: sprints are neither trained nor evaluated on them
 FORM_PCT = 0.20  # sd of a driver's form of the day, % of a lap; docs/physics.md#lap-time: .31 a race, plans included
-FUEL_LAPS = (-1.2, 0.6)  # in our tank beyond the distance, at race pace under green
-LEAST_CARS, LEAST_LAPS = 6, 20
-STOPS = 3  # an opponent plans at most
-SLACK_S = 8.0  # plans up to this much slower than the best one are somebody's plan
+FUEL_LAPS = (-1.2, 0.6)  # our fuel beyond the distance, in laps at race pace under green
+MIN_CARS, MIN_LAPS = 6, 20
+MAX_STOPS = 3  # planned by an opponent
+SLACK_S = 8.0  # opponents use plans up to this much slower than the best one
 _DRAWS = 1600
 
 
@@ -42,13 +42,13 @@ class Entry:
     number: int
     team: str
     grid: int  # slot, 1 = pole
-    pace_s: float  # s/lap against the others, + is slower, as known before the start
-    compound: int = -1  # it really started on, -1 where not known
+    pace_s: float  # s/lap relative to the others, + is slower, as known before the start
+    compound: int = -1  # of the real start, -1 if unknown
 
 
 @dataclass(frozen=True)
 class GrandPrix:
-    """What is known of a Grand Prix before lights out, and how likely rain is made there."""
+    """What is known of a Grand Prix before lights out, and the chance of rain to simulate."""
 
     key: str
     circuit: CircuitParameters
@@ -58,40 +58,42 @@ class GrandPrix:
 
 
 def make_grand_prix(weekend: GrandPrix, car: str | int, seed: int) -> Scenario:
-    """The race of that weekend as that seed lets it go, seen from the pit wall of one car.
+    """Draw the race of a weekend, seen from the pit wall of one car.
 
     Args:
-        weekend: As it was read.
-        car: Driver id (`charles-leclerc`), a part of it that means one driver only (`leclerc`), or car number.
+        weekend: The grid and circuit of the Grand Prix.
+        car: Driver id (`charles-leclerc`), an unambiguous part of one (`leclerc`), or car number.
         seed: 0 to MAX_SEED; draws the future.
 
     Raises:
-        BadScenario: No such car or seed, or a field or distance too small for a Grand Prix; says what is there.
+        BadScenario: The weekend has no such car, the seed is out of range, or the field or distance is too small for a
+            Grand Prix; the message says what was wanted.
     """
     seed = check_seed(seed)
-    if len(weekend.entries) < LEAST_CARS or weekend.laps < LEAST_LAPS:
+    if len(weekend.entries) < MIN_CARS or weekend.laps < MIN_LAPS:
         raise BadScenario(f"{weekend.key} has {len(weekend.entries)} cars and {weekend.laps} laps; a grand_prix wants "
-                          f"{LEAST_CARS} and {LEAST_LAPS} or more.")
+                          f"{MIN_CARS} and {MIN_LAPS} or more.")
     ours = entry_of(weekend, car)
-    dice = ScenarioRng(stable_hash("grand_prix", ENV_VERSION, weekend.key, seed), _DRAWS)
+    rng = ScenarioRng(stable_hash("grand_prix", ENV_VERSION, weekend.key, seed), _DRAWS)
     closures = closures_of_race(weekend.circuit, weekend.laps)
-    status = draw_race_status(dice, closures, weekend.laps)
-    forecast, shower = draw_weather(dice, weekend.rain_chance, weekend.laps, weekend.laps // 2)
-    heat = dice.pick((-18.0, *(float(round(dice.uniform(-6, 6))) for _ in range(4)), 18.0))
-    drawn = {e.driver: _of_the_day(dice, e, weekend) for e in sorted(weekend.entries, key=lambda e: e.driver)}
-    # Who has which character is drawn for the whole field, so that it does not depend on where we sit.
-    order = [e for e in dice.shuffled(sorted(weekend.entries, key=lambda e: e.driver)) if e is not ours]
-    entries, days = [ours, *order], [drawn[e.driver] for e in (ours, *order)]
-    plans = [[(0, MEDIUM)] * STOPS] + [list(day.plan) + [(0, MEDIUM)] * (STOPS - len(day.plan)) for day in days[1:]]
-    fuel = dice.uniform(*FUEL_LAPS)
-    gamble = forecast.onset_lap - dice.whole(0, 1) if forecast is not None and forecast.chance > 0.5 else 0
+    status = draw_race_status(rng, closures, weekend.laps)
+    forecast, shower = draw_weather(rng, weekend.rain_chance, weekend.laps, weekend.laps // 2)
+    heat = rng.choice((-18.0, *(float(round(rng.uniform(-6, 6))) for _ in range(4)), 18.0))
+    days_by_driver = {e.driver: _draw_day(rng, e, weekend) for e in sorted(weekend.entries, key=lambda e: e.driver)}
+    # Characters are drawn for the whole field, so that they do not depend on which car is ours.
+    order = [e for e in rng.shuffled(sorted(weekend.entries, key=lambda e: e.driver)) if e is not ours]
+    entries, days = [ours, *order], [days_by_driver[e.driver] for e in (ours, *order)]
+    plans = [[(0, MEDIUM)] * MAX_STOPS,
+             *([*day.plan, *[(0, MEDIUM)] * (MAX_STOPS - len(day.plan))] for day in days[1:])]
+    fuel = rng.uniform(*FUEL_LAPS)
+    gamble = forecast.onset_lap - rng.integer(0, 1) if forecast is not None and forecast.chance > 0.5 else 0
     grid = np.array([e.grid for e in entries]).argsort(kind="stable").argsort(kind="stable") + 1
     teams = sorted({e.team for e in entries})
     return Scenario(
         family=GRAND_PRIX, seed=seed, split=SPLIT, circuit=weekend.circuit, laps=weekend.laps,
-        race_seed=lasting_seed(ours.number, weekend.laps, GRAND_PRIX, weekend.key, ours.driver, seed),
+        race_seed=survivable_race_seed(ours.number, weekend.laps, GRAND_PRIX, weekend.key, ours.driver, seed),
         numbers=tuple(e.number for e in entries), pace_s=np.array([day.pace_s for day in days]),
-        practice_s=np.array([day.shown_s for day in days]), grid=grid,
+        practice_s=np.array([day.practice_s for day in days]), grid=grid,
         compound=np.array([day.compound for day in days]), age_laps=np.zeros(len(entries), dtype=int),
         fuel_laps=np.array([fuel] + [0.45] * (len(entries) - 1)),
         plan_lap=np.array([[lap for lap, _ in plan] for plan in plans]).T,
@@ -102,10 +104,10 @@ def make_grand_prix(weekend: GrandPrix, car: str | int, seed: int) -> Scenario:
 
 
 def entry_of(weekend: GrandPrix, car: str | int) -> Entry:
-    """The car that is meant.
+    """Find a car by driver id, an unambiguous part of one, or number.
 
     Raises:
-        BadScenario: None or several; the message lists all that start.
+        BadScenario: No car or several cars match; the message lists the grid.
     """
     wanted = str(car).strip().lower()
     matches = [e for e in weekend.entries if wanted in (e.driver, str(e.number))] or \
@@ -120,35 +122,35 @@ def entry_of(weekend: GrandPrix, car: str | int) -> Entry:
 @dataclass(frozen=True)
 class _Day:
     pace_s: float
-    shown_s: float
+    practice_s: float
     compound: int
     plan: tuple[tuple[int, int], ...]
 
 
-def _of_the_day(dice: ScenarioRng, entry: Entry, weekend: GrandPrix) -> _Day:
-    """What the seed makes of one car; as many draws for every car."""
-    pace = entry.pace_s + dice.bell(FORM_PCT / 100.0 * weekend.circuit.base_lap_s)
-    shown = round(pace + dice.bell(PACE_ERROR_S), 1)
-    keeps_tyre, drawn = dice.chance(0.6), dice.pick((SOFT, MEDIUM, MEDIUM, MEDIUM, HARD))
-    compound = entry.compound if keeps_tyre and 0 <= entry.compound <= HARD else drawn
+def _draw_day(rng: ScenarioRng, entry: Entry, weekend: GrandPrix) -> _Day:
+    """Draw form, start tyre and plan of a car; every car takes the same number of draws."""
+    pace = entry.pace_s + rng.normal(FORM_PCT / 100.0 * weekend.circuit.base_lap_s)
+    practice = round(pace + rng.normal(PACE_ERROR_S), 1)
+    keeps_compound, drawn = rng.chance(0.6), rng.choice((SOFT, MEDIUM, MEDIUM, MEDIUM, HARD))
+    compound = entry.compound if keeps_compound and 0 <= entry.compound <= HARD else drawn
     plans = dry_plans(weekend.circuit, weekend.laps, compound)
-    when = [dice.whole(-2, 2) for _ in range(STOPS)]
-    plan = plans[dice.whole(0, len(plans) - 1)]
+    shifts = [rng.integer(-2, 2) for _ in range(MAX_STOPS)]
+    plan = plans[rng.integer(0, len(plans) - 1)]
     moved = tuple((min(max(lap + shift, 2), weekend.laps - 3), tyre)
-                  for (lap, tyre), shift in zip(plan, when, strict=False))
-    return _Day(pace, shown, compound, moved)
+                  for (lap, tyre), shift in zip(plan, shifts, strict=False))
+    return _Day(pace, practice, compound, moved)
 
 
 @lru_cache(maxsize=64)
 def dry_plans(circuit: CircuitParameters, laps: int, start: int) -> list[tuple[tuple[int, int], ...]]:
-    """Stops that a strategist might plan from that start tyre: one to three, by wear and stop loss alone.
+    """Plans for a dry race from a start tyre, by wear and stop loss alone: up to `MAX_STOPS` stops as (lap, compound).
 
-    A stint of n laps costs n offset + slope n (n - 1) / 2 and ends before the usual life; stints of one plan are as
-    long as their wear allows. Plans within `SLACK_S` of the best are kept, the best first.
+    A stint of n laps costs n offset + slope n (n - 1) / 2 and ends before the usual life; the stints of a plan share
+    the distance in proportion to that life. Returns the plans within `SLACK_S` of the best one, best first.
     """
     life, slope, offset = circuit.cliff_laps, circuit.degradation_s_per_lap, circuit.compound_offset_s
     plans = []
-    for count in range(1, STOPS + 1):
+    for count in range(1, MAX_STOPS + 1):
         for rest in itertools.product((SOFT, MEDIUM, HARD), repeat=count):
             tyres = (start, *rest)
             if len(set(tyres)) < 2:

@@ -1,8 +1,8 @@
 """One sprint from (family, seed): `make_scenario("dry_strategy_sprint", 7)`.
 
 Car columns are fixed: 0 is ours, 1 to 5 the opponents in the order of `CHARACTERS`. Numbers, grid and pace are drawn,
-so that nothing shown gives a character away. A seed belongs to one split, by hash; whoever names a split gets that
-split or an error, never another seed.
+so that nothing observable reveals a character. A seed belongs to one split, by hash; naming another split
+is an error.
 """
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ from f1_pipelines.sim.scenarios.track_events import (
     rain_trace,
 )
 
-ENV_VERSION = 2  # raised by every change that could move a result; every result carries it
+ENV_VERSION = 2  # raised by every change that could move a result; every result records it
 MAX_SEED = 2**31 - 1
-CARS, EGO = 6, 0  # cars of a race; index of ours
-HAZARD_SCALE = 0.3  # x the hazards of a Grand Prix: a sprint decided by a broken engine teaches nothing
+CARS, EGO = 6, 0  # cars in a sprint; column of our car
+HAZARD_SCALE = 0.3  # x the hazards of a Grand Prix: a sprint decided by a failure teaches nothing
 MAX_LAPS = 15
-FIRST_CORNER, BAD_LUCK = 0.05, 6e-4  # chances of an accident (or of debris) in a lap that careful driving never reaches
-PACE_ERROR_S = 0.10  # sd of the practice pace that everybody knows
+FIRST_CORNER, BAD_LUCK = 0.05, 6e-4  # careful driving survives hazard draws above these in lap 1 and in later laps
+PACE_ERROR_S = 0.10  # sd of the error of the practice pace, which all pit walls know
 
 
 @dataclass(frozen=True)
 class GridSpec:
-    """Who else may be on the grid: pace of five opponents against ours [s/lap], quickest first; numbers to draw from.
+    """The field of a sprint: pace of the opponents relative to ours [s/lap], fastest first, and numbers to draw from.
 
-    A sprint has the one below unless it is given another, of a stored weekend for example.
+    The default serves unless a sprint gets another one, for example from a stored weekend.
     """
 
     gaps_s: tuple[float, ...] = (-0.40, -0.18, 0.02, 0.20, 0.42)
@@ -49,17 +49,17 @@ class GridSpec:
 
     def __post_init__(self) -> None:
         if len(self.gaps_s) != CARS - 1 or len(set(self.numbers)) < CARS:
-            raise BadScenario(f"a field has {CARS - 1} gaps and at least {CARS} numbers; got {len(self.gaps_s)} and "
+            raise BadScenario(f"a grid needs {CARS - 1} gaps and at least {CARS} numbers; got {len(self.gaps_s)} and "
                               f"{len(set(self.numbers))}.")
 
 
 class BadScenario(ValueError):
-    """A scenario that does not exist."""
+    """A scenario that cannot be made; the message says what came and what is valid."""
 
 
 @dataclass(frozen=True, eq=False)
 class Scenario:
-    """A race, with its future. Arrays of N are by car column."""
+    """A race with all of its events. Arrays of N are by car column."""
 
     family: str
     seed: int
@@ -68,47 +68,47 @@ class Scenario:
     laps: int
     race_seed: int
     numbers: tuple[int, ...]
-    pace_s: np.ndarray  # s/lap, + is slower: the truth
-    practice_s: np.ndarray  # what practice said of it
+    pace_s: np.ndarray  # s/lap, + is slower: true pace
+    practice_s: np.ndarray  # pace as practice showed it
     grid: np.ndarray
-    compound: np.ndarray  # on the grid
+    compound: np.ndarray  # start tyre
     age_laps: np.ndarray
-    fuel_laps: np.ndarray  # beyond the distance at race pace
-    plan_lap: np.ndarray  # (S, N) lap whose end the opponent means to stop at, stop by stop, 0: no such stop
+    fuel_laps: np.ndarray  # fuel beyond the distance, in laps at race pace
+    plan_lap: np.ndarray  # (S, N) the opponents stop at the end of this lap, 0: no such stop
     plan_compound: np.ndarray  # (S, N)
-    gamble_lap: int  # at whose end the gambler takes intermediates, 0: never
+    gamble_lap: int  # the gambler takes intermediates at the end of this lap, 0: never
     wear_scale: float
     heat_c: float
-    rule: bool  # two dry compounds unless the race is wet
+    rule: bool  # two-compound rule: two dry compounds unless the race is wet
     forecast: Forecast | None
     shower: Shower | None
     rain: np.ndarray  # (laps,)
     status: np.ndarray  # (laps,)
     rival: int  # number of the car to beat, 0: none
-    closures: tuple[Closure, ...]  # what may close the track, as everybody knows
-    rain_chance: float  # of a shower, as everybody knows
-    weekend: str = ""  # of a Grand Prix
-    drivers: tuple[str, ...] = ()  # of a Grand Prix, their ids by column
-    team: np.ndarray | None = None  # of a Grand Prix, (N,)
+    closures: tuple[Closure, ...]  # what may close the track, known before the start
+    rain_chance: float  # chance of a shower, known before the start
+    weekend: str = ""  # key of the weekend of a Grand Prix
+    drivers: tuple[str, ...] = ()  # driver ids of a Grand Prix by column
+    team: np.ndarray | None = None  # (N,) team index in a Grand Prix
 
     @property
     def cars(self) -> int:
-        """How many start."""
+        """Number of cars."""
         return len(self.numbers)
 
     @property
     def length(self) -> float:
-        """In sprints: what a second is worth in a sprint takes so many in a race of this length."""
+        """Length in sprints, at least 1: a loss of a second in a sprint weighs as much as this many here."""
         return max(self.laps / MAX_LAPS, 1.0)
 
     @property
     def name(self) -> str:
-        """How results refer to it."""
+        """Name in results."""
         return f"{self.family}/{self.seed}" + (f"/{self.weekend}/{self.numbers[EGO]}" if self.weekend else "")
 
     @cached_property
     def key(self) -> int:
-        """A digest of all of it: two scenarios with the same key are the same race, and share what was found out."""
+        """Digest of all fields: scenarios with the same key are the same race and share cached results."""
         parts = (getattr(self, f.name) for f in fields(self))
         return stable_hash(*(part.tobytes().hex() if isinstance(part, np.ndarray) else part for part in parts))
 
@@ -119,12 +119,12 @@ class Scenario:
         return isinstance(other, Scenario) and self.key == other.key
 
     def column(self, number: int) -> int:
-        """Column of a car number, -1 for none of this race."""
+        """Column of a car number, -1 if it does not race."""
         return self.numbers.index(number) if number in self.numbers else -1
 
 
 def split_of(family: str, seed: int) -> str:
-    """Which split a seed belongs to: 70 % train, 10 % each validation, test and unseen circuits."""
+    """The split of a seed: 70 % train, 10 % each validation, test and unseen circuits."""
     family_of(family)
     if family == UNSEEN_FAMILY:
         return "unseen_family"
@@ -133,7 +133,11 @@ def split_of(family: str, seed: int) -> str:
 
 
 def seeds_of(family: str, split: str, count: int, start: int = 0) -> list[int]:
-    """The first `count` seeds of a split from `start` on."""
+    """The first `count` seeds of a split, from `start` on.
+
+    Raises:
+        BadScenario: The family has no such split, or `start` is out of range.
+    """
     check_seed(start)
     if split not in SPLITS or (split == "unseen_family") != (family == UNSEEN_FAMILY):
         valid = "unseen_family" if family == UNSEEN_FAMILY else ", ".join(SPLITS[:4])
@@ -148,10 +152,10 @@ def seeds_of(family: str, split: str, count: int, start: int = 0) -> list[int]:
 
 
 def check_seed(seed: object) -> int:
-    """The seed as an int.
+    """Check a seed and return it as an int.
 
     Raises:
-        BadScenario: Not a whole number from 0 to MAX_SEED.
+        BadScenario: It is not a whole number from 0 to MAX_SEED.
     """
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed <= MAX_SEED:
         raise BadScenario(f"seed must be a whole number from 0 to {MAX_SEED}; got {str(seed)[:40]!r}.")
@@ -159,87 +163,95 @@ def check_seed(seed: object) -> int:
 
 
 def make_scenario(family: str, seed: int, split: str | None = None, circuit: str | None = None,
-                  circuits: Mapping[str, CircuitParameters] | None = None, field: GridSpec | None = None) -> Scenario:
-    """The sprint of that family and seed.
+                  circuits: Mapping[str, CircuitParameters] | None = None,
+                  grid_spec: GridSpec | None = None) -> Scenario:
+    """Make the sprint of a family and seed.
 
     Args:
         family: One of `FAMILIES`.
         seed: 0 to MAX_SEED.
-        split: Checked, if given: the seed must belong to it.
-        circuit: Another circuit than the seed's; the scenario is then of no split (`chosen_circuit`).
-        circuits: Parameters of circuits, fitted ones for example; where a circuit is not in it, its embedded prior.
-        field: Who else is on the grid.
+        split: If given, the split that the seed must belong to.
+        circuit: Circuit to race at instead of the seed's; the scenario is then in no split (`chosen_circuit`).
+        circuits: Parameters by circuit, for example fitted ones; circuits not in it use their embedded prior.
+        grid_spec: The opponents' pace and the car numbers; None for the default.
 
     Raises:
-        UnknownFamily, BadScenario: What came and what is valid.
+        UnknownFamily: No family has this name.
+        BadScenario: Seed, split or circuit is not valid.
     """
     kind, seed = family_of(family), check_seed(seed)
-    belongs = split_of(family, seed)
-    if split is not None and split != belongs:
-        near = seeds_of(family, split, 3, min(seed, MAX_SEED - 1000))
-        raise BadScenario(f"seed {seed} of {family} belongs to split {belongs}, not {split}; "
-                          f"seeds of {split}: {', '.join(map(str, near))}, ... (seeds_of lists them).")
-    known = {*prior_rows(), *(circuits or ())}
-    if circuit is not None and (not isinstance(circuit, str) or circuit not in known):
-        raise BadScenario(f"unknown circuit {str(circuit)[:40]!r}. Valid: {', '.join(sorted(known))}.")
-    dice = ScenarioRng(stable_hash("scenario", ENV_VERSION, family, seed))
-    unseen = dice.chance(0.2) if family == UNSEEN_FAMILY else belongs == "unseen_circuit"
-    place = dice.pick(kind.unseen_circuits if unseen else kind.circuits)
-    place = circuit or place
-    scenario = _draw(kind, seed, belongs, (circuits or {}).get(place) or circuit_prior(place), dice, field
-                     or GridSpec())
+    seed_split = split_of(family, seed)
+    if split is not None and split != seed_split:
+        examples = seeds_of(family, split, 3, min(seed, MAX_SEED - 1000))
+        raise BadScenario(f"seed {seed} of {family} belongs to split {seed_split}, not {split}; "
+                          f"seeds of {split}: {', '.join(map(str, examples))}, ... (seeds_of lists them).")
+    valid = {*prior_rows(), *(circuits or ())}
+    if circuit is not None and (not isinstance(circuit, str) or circuit not in valid):
+        raise BadScenario(f"unknown circuit {str(circuit)[:40]!r}. Valid: {', '.join(sorted(valid))}.")
+    rng = ScenarioRng(stable_hash("scenario", ENV_VERSION, family, seed))
+    unseen = rng.chance(0.2) if family == UNSEEN_FAMILY else seed_split == "unseen_circuit"
+    circuit_id = rng.choice(kind.unseen_circuits if unseen else kind.circuits)
+    circuit_id = circuit or circuit_id
+    scenario = _draw(kind, seed, seed_split, (circuits or {}).get(circuit_id) or circuit_prior(circuit_id), rng,
+                     grid_spec or GridSpec())
     return scenario if circuit is None else replace(scenario, split="chosen_circuit")
 
 
-def _draw(kind: Family, seed: int, split: str, base: CircuitParameters, dice: ScenarioRng,
-          field: GridSpec) -> Scenario:
-    laps = dice.whole(*kind.laps)
+def _draw(kind: Family, seed: int, split: str, base: CircuitParameters, rng: ScenarioRng,
+          grid_spec: GridSpec) -> Scenario:
+    laps = rng.integer(*kind.laps)
     # docs/physics.md#lap-time: race sd .3 s, around smaller offsets than these.
-    soft, hard = min(-0.35 + dice.bell(0.22), 0.0), 0.22 + dice.bell(0.15)
+    soft, hard = min(-0.35 + rng.normal(0.22), 0.0), 0.22 + rng.normal(0.15)
     base = replace(base, compound_offset_s=(round(soft, 2), 0.0, round(hard, 2), 0.0, 0.0))
-    wear = round(base.cliff_laps[MEDIUM] / (dice.uniform(*kind.medium_lasts) * laps), 1)
+    wear = round(base.cliff_laps[MEDIUM] / (rng.uniform(*kind.medium_lasts) * laps), 1)
     wear = max(wear, 1.0)
-    rule = dice.chance(kind.rule)
-    sky = dice.uniform()
-    heat = round(dice.uniform(17, 24)) if sky < kind.hot else -round(dice.uniform(17, 24)) if sky > 1 - kind.hot \
-        else round(dice.uniform(-4, 4))
-    forecast, shower = draw_weather(dice, kind.rain, laps, laps)
-    status = draw_status(dice, kind, laps)
-    pace, grid = _pace_and_grid(dice, field.gaps_s)
-    numbers = tuple(dice.shuffled(field.numbers)[:CARS])
-    compound = np.array([dice.pick((SOFT, MEDIUM, MEDIUM, HARD)) for _ in range(CARS)])
-    age = np.array([dice.whole(0, 2) for _ in range(CARS)])
-    fuel = np.array([dice.uniform(*kind.fuel_laps)] + [0.45] * (CARS - 1))
-    plans = [_plan(dice, base, laps, wear, rule, int(compound[car]), int(age[car])) for car in range(1, CARS)]
+    rule = rng.chance(kind.rule)
+    heat_draw = rng.uniform()
+    heat = round(rng.uniform(17, 24)) if heat_draw < kind.hot else \
+        -round(rng.uniform(17, 24)) if heat_draw > 1 - kind.hot else round(rng.uniform(-4, 4))
+    forecast, shower = draw_weather(rng, kind.rain, laps, laps)
+    status = draw_status(rng, kind, laps)
+    pace, grid = _pace_and_grid(rng, grid_spec.gaps_s)
+    numbers = tuple(rng.shuffled(grid_spec.numbers)[:CARS])
+    compound = np.array([rng.choice((SOFT, MEDIUM, MEDIUM, HARD)) for _ in range(CARS)])
+    age = np.array([rng.integer(0, 2) for _ in range(CARS)])
+    fuel = np.array([rng.uniform(*kind.fuel_laps)] + [0.45] * (CARS - 1))
+    plans = [_plan(rng, base, laps, wear, rule, int(compound[car]), int(age[car])) for car in range(1, CARS)]
     gamble = 0
     if forecast is not None and forecast.chance > 0.5:
-        gamble = forecast.onset_lap - dice.whole(0, 1)
+        gamble = forecast.onset_lap - rng.integer(0, 1)
     rivals = [car for car in range(1, CARS) if abs(grid[car] - grid[EGO]) == 1]
     return Scenario(
         family=kind.name, seed=seed, split=split, circuit=base, laps=laps,
-        race_seed=lasting_seed(numbers[EGO], MAX_LAPS, kind.name, seed), numbers=numbers, pace_s=pace,
-        practice_s=np.round(pace + np.array([dice.bell(PACE_ERROR_S) for _ in range(CARS)]), 1), grid=grid,
+        race_seed=survivable_race_seed(numbers[EGO], MAX_LAPS, kind.name, seed), numbers=numbers, pace_s=pace,
+        practice_s=np.round(pace + np.array([rng.normal(PACE_ERROR_S) for _ in range(CARS)]), 1), grid=grid,
         compound=compound, age_laps=age, fuel_laps=fuel, plan_lap=np.array([[0] + [lap for lap, _ in plans]]),
         plan_compound=np.array([[0] + [tyre for _, tyre in plans]]), gamble_lap=gamble, wear_scale=wear,
         heat_c=float(heat), rule=rule, forecast=forecast, shower=shower, rain=rain_trace(shower, laps), status=status,
-        rival=numbers[dice.pick(rivals)] if kind.rival else 0, closures=closures_of(kind, laps), rain_chance=kind.rain)
+        rival=numbers[rng.choice(rivals)] if kind.rival else 0, closures=closures_of(kind, laps), rain_chance=kind.rain)
 
 
-def lasting_seed(number: int, laps: int, *parts: object) -> int:
-    """Key of a race's noise. One that ends our race whatever we call is passed over; to take risks stays risky."""
-    for again in range(100):
-        key = stable_hash("race", ENV_VERSION, *parts, again)
+def survivable_race_seed(number: int, laps: int, *parts: object) -> int:
+    """Key of a race's noise that lets careful driving reach the flag; risky driving stays risky.
+
+    Args:
+        number: Number of our car.
+        laps: Laps whose hazards are checked.
+        parts: What the key depends on.
+    """
+    for attempt in range(100):
+        key = stable_hash("race", ENV_VERSION, *parts, attempt)
         u = noise.uniforms(np.array([key]), np.arange(1, laps + 1), np.array([[number]]), (noise.HAZARD,)).ravel()
         if u[0] > FIRST_CORNER and u[1:].min() > BAD_LUCK:
             break
     return key
 
 
-def _pace_and_grid(dice: ScenarioRng, gaps_s: Sequence[float]) -> tuple[np.ndarray, np.ndarray]:
-    """Pace [s/lap] and grid of six cars; ours is one of the middle and neither first nor last on the grid."""
-    pace = np.array([dice.bell(0.12)] + dice.shuffled(gaps_s))
-    pace[1:] += [dice.bell(0.08) for _ in range(CARS - 1)]
-    order = (pace + np.array([dice.bell(0.15) for _ in range(CARS)])).argsort(kind="stable").tolist()
+def _pace_and_grid(rng: ScenarioRng, gaps_s: Sequence[float]) -> tuple[np.ndarray, np.ndarray]:
+    """Pace [s/lap] and grid slots of a sprint; our car has middling pace and starts neither first nor last."""
+    pace = np.array([rng.normal(0.12)] + rng.shuffled(gaps_s))
+    pace[1:] += [rng.normal(0.08) for _ in range(CARS - 1)]
+    order = (pace + np.array([rng.normal(0.15) for _ in range(CARS)])).argsort(kind="stable").tolist()
     slot = min(max(order.index(EGO) + 1, 2), CARS - 1)
     order.remove(EGO)
     order.insert(slot - 1, EGO)
@@ -248,10 +260,10 @@ def _pace_and_grid(dice: ScenarioRng, gaps_s: Sequence[float]) -> tuple[np.ndarr
     return pace, grid
 
 
-def _plan(dice: ScenarioRng, circuit: CircuitParameters, laps: int, wear: float, rule: bool, compound: int,
+def _plan(rng: ScenarioRng, circuit: CircuitParameters, laps: int, wear: float, rule: bool, compound: int,
           age: int) -> tuple[int, int]:
-    """Planned stops and compounds of an opponent, from the usual tyre life and the two-compound rule alone."""
-    when, which, need = dice.uniform(0.35, 0.75), dice.uniform(), dice.uniform()
+    """Planned stop of an opponent as (lap, compound), lap 0 for none, from tyre life and the two-compound rule."""
+    when, which, need = rng.uniform(0.35, 0.75), rng.uniform(), rng.uniform()
     life = circuit.cliff_laps[compound] / wear - age
     others = [c for c in (SOFT, MEDIUM, HARD) if c != compound]
     if laps > life + 2.0:  # worn out before the flag

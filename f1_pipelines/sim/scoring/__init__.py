@@ -1,4 +1,4 @@
-"""How a race engineer's race is judged."""
+"""The score of a race engineer's race."""
 from f1_pipelines.sim.scoring.dimensions import DIMENSIONS, WEIGHTS, Score
 
 __all__ = ["DIMENSIONS", "WEIGHTS", "Score"]

@@ -1,4 +1,4 @@
-"""What has to be said in a race, and in which laps it may be said: the stops, a closed track, the rain, the rival."""
+"""Messages due in a race and the laps in which each is in time: stops, closed track, rain, rival."""
 from __future__ import annotations
 
 import numpy as np
@@ -6,21 +6,21 @@ import numpy as np
 from f1_pipelines.sim.engine.parameters import COMPOUNDS, GREEN, SC
 from f1_pipelines.sim.scenarios import Scenario
 
-RIVAL = "rival"  # stands for a sentence that only the lap it is said in can fill
+RIVAL = "rival"  # placeholder: the text depends on the lap it is sent in
 Window = tuple[int, int, str]  # first lap, last lap, text
 
 
-def foreseen(scenario: Scenario, lap: int) -> bool:
-    """Whether a stop could be announced before the lap it is made in: not in lap 1, nor when the track just closed."""
+def can_announce(scenario: Scenario, lap: int) -> bool:
+    """Whether a stop can be announced before its lap: not in lap 1, nor when the track has just closed."""
     closed = scenario.status[lap - 1] != GREEN and (lap == 1 or scenario.status[lap - 2] == GREEN)
     return lap > 1 and not closed
 
 
-def windows(scenario: Scenario, stops: tuple[tuple[int, int], ...]) -> list[Window]:
-    """Messages that these stops make due, the most urgent first."""
+def message_windows(scenario: Scenario, stops: tuple[tuple[int, int], ...]) -> list[Window]:
+    """Messages due with these stops, earliest deadline first."""
     due: list[Window] = [
         (max(lap - 4, 1), lap - 1, f"Box lap {lap} for {COMPOUNDS[compound]}s")
-        for lap, compound in stops if foreseen(scenario, lap)]
+        for lap, compound in stops if can_announce(scenario, lap)]
     slow = np.flatnonzero(scenario.status != GREEN) + 1
     if len(slow):
         word = "Safety car" if scenario.status[slow[0] - 1] == SC else "VSC"
@@ -35,10 +35,10 @@ def windows(scenario: Scenario, stops: tuple[tuple[int, int], ...]) -> list[Wind
     return sorted(due, key=lambda window: window[1])
 
 
-def placed(due: list[Window], free: list[int]) -> dict[int, str]:
-    """Lap -> text, the earliest deadline first into the first free lap of its window.
+def assign_messages(due: list[Window], free: list[int]) -> dict[int, str]:
+    """Lap -> text: each message, earliest deadline first, in the first free lap of its window.
 
-    >>> placed([(1, 2, "a"), (1, 3, "b"), (2, 2, "c")], [2, 3])
+    >>> assign_messages([(1, 2, "a"), (1, 3, "b"), (2, 2, "c")], [2, 3])
     {2: 'a', 3: 'b'}
     """
     messages: dict[int, str] = {}

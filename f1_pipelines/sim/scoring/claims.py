@@ -1,7 +1,7 @@
-"""What a radio message claims: a stop, staying out, rain, a closed track, another car.
+"""Claims in a radio message: a stop, staying out, rain, a closed track, another car.
 
-Only statements that a race can prove true or false count; a message is cut into clauses and each is read alone. Words
-without a statement ("keep it up") claim nothing.
+A message is split into clauses, parsed one by one. Only statements that the race can prove true or false are claims;
+"keep it up" is none.
 """
 from __future__ import annotations
 
@@ -32,27 +32,27 @@ _GAP = re.compile(r"\b(\d{1,2}(?:\.\d)?) ?s(?:ec(?:onds)?)?\b")
 
 @dataclass(frozen=True)
 class Claim:
-    """One statement of a message said before lap `said_on`."""
+    """One statement of a message sent before lap `message_lap`."""
 
     kind: str
-    said_on: int
-    lap: int | None = None  # it is about, None: none named
+    message_lap: int
+    lap: int | None = None  # the lap it names, if any
     compound: int | None = None
-    yes: bool = True  # False: denies it
+    yes: bool = True  # False: a denial
     word: str = ""  # sc or vsc; ahead, behind or stops
     car: int = 0
     gap_s: float | None = None
 
     @property
     def exact(self) -> bool:
-        """Names all that a listener needs."""
+        """Whether it names all that the listener needs."""
         if self.kind == STOP:
             return self.lap is not None and self.compound is not None
         return self.kind != RAIN or not self.yes or self.lap is not None
 
 
-def claims_of(text: str, said_on: int) -> list[Claim]:
-    """The statements of a message.
+def claims_of(text: str, message_lap: int) -> list[Claim]:
+    """The claims of a message sent before lap `message_lap`.
 
     >>> [(c.kind, c.lap, c.compound) for c in claims_of("Box lap 7 for hards, rain from lap 9", 5)]
     [('stop', 7, 2), ('rain', 9, None)]
@@ -63,32 +63,33 @@ def claims_of(text: str, said_on: int) -> list[Claim]:
     for clause in _CLAUSE.split(re.sub(r"(\d)\.(\d)", r"\1·\2", text.lower())):
         clause = clause.replace("·", ".")
         if _MAYBE.search(clause) or _NOT.search(_STAY.sub("", _DRY.sub("", clause))):
-            continue  # a denial that is none of the two that are understood says nothing that could be true in time
-        lap = _lap(clause, said_on)
+            continue  # conditional, or denied in other words than "stay out" and "no rain": no claim
+        lap = _lap(clause, message_lap)
         if _VSC.search(clause):
-            claims.append(Claim(CLOSED, said_on, word="vsc"))
+            claims.append(Claim(CLOSED, message_lap, word="vsc"))
         elif _SC.search(clause):
-            claims.append(Claim(CLOSED, said_on, word="sc"))
+            claims.append(Claim(CLOSED, message_lap, word="sc"))
         before = len(claims)
         if _DRY.search(clause):
-            claims.append(Claim(RAIN, said_on, yes=False))
+            claims.append(Claim(RAIN, message_lap, yes=False))
         elif _RAIN.search(clause):
-            claims.append(Claim(RAIN, said_on, lap=lap))
+            claims.append(Claim(RAIN, message_lap, lap=lap))
         number = _NUMBER.search(clause)
         if number:
             side, gap = _SIDE.search(clause), _GAP.search(clause)
             word = side.group(1) if side else "stops" if _STOPS.search(clause) else ""
             if word:
-                claims.append(Claim(CAR, said_on, lap=lap, word=word, car=int(number.group(1)),
+                claims.append(Claim(CAR, message_lap, lap=lap, word=word, car=int(number.group(1)),
                                     gap_s=float(gap.group(1)) if gap else None))
         elif _STAY.search(clause):
-            claims.append(Claim(STAY, said_on))
+            claims.append(Claim(STAY, message_lap))
         elif _STOP.search(clause):
             compound = _COMPOUND.search(clause)
-            claims.append(Claim(STOP, said_on, lap=lap, compound=_COMPOUND_ID[compound.group(1)] if compound else None))
+            claims.append(Claim(STOP, message_lap, lap=lap, compound=_COMPOUND_ID[compound.group(1)] if compound
+                                else None))
         if re.search(r"\b(save|saving|short of) fuel\b", clause):
-            claims.append(Claim(FUEL, said_on))
-        if len(claims) == before and claims and claims[-1].kind == STOP:  # "box, lap 7, hards": the same stop goes on
+            claims.append(Claim(FUEL, message_lap))
+        if len(claims) == before and claims and claims[-1].kind == STOP:  # "box, lap 7, hards" is one stop
             compound = _COMPOUND.search(clause)
             claims[-1] = replace(claims[-1], lap=claims[-1].lap if lap is None else lap,
                                  compound=_COMPOUND_ID[compound.group(1)] if compound else claims[-1].compound)

@@ -1,9 +1,9 @@
-"""The six dimensions of a score, each in [0, 1], each a pure function of what happened.
+"""The dimensions of a score, each in [0, 1] and a pure function of the race.
 
-The race is judged against what this car could have achieved in this race (the oracle's finish), the stops against the
-best stops in a race without luck, tyres and fuel by what was wasted, messages by truth and timing (`messages`), and
-operations by calls that were illegal, void or harmful and by laps nobody called. Asking is never paid. Seconds are
-those of a sprint: in a Grand Prix, as many times longer, as many times more of them count as one (`Scenario.length`).
+race: the result relative to the best race possible for this car (`reference`). strategy: the stops relative to the
+best stops, averaged over luck. tyres, fuel: waste. comms: truth and timing of messages (`messages`). operations:
+illegal, void and harmful commands, and laps without a command. Questions earn nothing. Seconds are those of a sprint;
+in a longer race they are divided by its length in sprints (`Scenario.length`).
 """
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 WEIGHTS = {"race": 0.35, "strategy": 0.20, "tyres": 0.15, "fuel": 0.10, "comms": 0.10, "operations": 0.10}
 DIMENSIONS = tuple(WEIGHTS)
-PLACE_COST, SECOND_COST, LUCK_S = 0.10, 0.012, 4.0  # luck: what two equal races differ by
-RIVAL_SHARE = 0.4  # of the race, where one car is the race
+PLACE_COST, SECOND_COST, LUCK_S = 0.10, 0.012, 4.0  # luck: difference between two equal races
+RIVAL_SHARE = 0.4  # of the dimension race, if there is a rival
 REGRET_FREE_S, REGRET_SPAN_S = 2.0, 12.0
 TYRE_FREE_S, TYRE_SPAN_S = 1.0, 14.0
 SPARE_LAPS, WASTE_SPAN_LAPS = 0.55, 0.8
@@ -45,22 +45,25 @@ class Score:
 
 
 def share(x: float) -> float:
-    """x cut to [0, 1]."""
+    """Clip x to [0, 1]."""
     return min(max(x, 0.0), 1.0)
 
 
 def race_result(finished: bool, position: int, time_s: float, best_position: int, best_time_s: float,
                 rival: str = "none") -> float:
-    """The result against the oracle's.
+    """The result relative to the best race possible.
 
     Args:
-        finished: Saw the flag and was not disqualified.
-        position, time_s: Ours at the flag; best_ those of the best race found for this car with full knowledge.
-        rival: `none`, `beaten`, `ahead` (it finished ahead), or `unbeatable` (ahead of the oracle as well).
+        finished: Whether the car reached the flag and was not disqualified.
+        position: Our position at the flag.
+        time_s: Our race time [s].
+        best_position: Position in the best race of this car with full knowledge.
+        best_time_s: Race time in that race [s].
+        rival: `none`, `beaten`, `ahead` (finished ahead of us), or `unbeatable` (ahead in the best race as well).
 
     >>> race_result(True, 2, 1000.0, 2, 1000.0)
     1.0
-    >>> round(race_result(True, 3, 1009.0, 2, 1000.0), 2)  # a place and five seconds beyond luck
+    >>> round(race_result(True, 3, 1009.0, 2, 1000.0), 2)  # one place, 5 s beyond luck
     0.84
     >>> race_result(False, 6, float("nan"), 2, 1000.0)
     0.0
@@ -78,11 +81,11 @@ def race_result(finished: bool, position: int, time_s: float, best_position: int
 
 
 def strategic_decisions(regret_s: float, legal: bool) -> float:
-    """The stops, against the best stops.
+    """The stops relative to the best stops.
 
     Args:
-        regret_s: What our stops cost over the best ones in this race without its luck (places counted in seconds).
-        legal: The two-compound rule was kept.
+        regret_s: Cost of our stops minus that of the best ones, averaged over luck, with places as seconds [s].
+        legal: Whether the two-compound rule was met.
 
     >>> strategic_decisions(1.0, True), round(strategic_decisions(8.0, True), 2), strategic_decisions(0.0, False)
     (1.0, 0.5, 0.0)
@@ -91,11 +94,12 @@ def strategic_decisions(regret_s: float, legal: bool) -> float:
 
 
 def tyre_management(loss_s: float, unavoidable_s: float, legal: bool) -> float:
-    """Seconds lost on tyres that were worn out, wrong for the water or out of temperature.
+    """Time lost on tyres that are worn out, wrong for the wetness or out of temperature.
 
     Args:
-        loss_s: Ours; `unavoidable_s` that of the best race.
-        legal: The two-compound rule was kept: it is the first duty of whoever manages tyres.
+        loss_s: Time lost in our race [s].
+        unavoidable_s: Time lost in the best race [s].
+        legal: Whether the two-compound rule was met.
 
     >>> tyre_management(4.0, 3.5, True), round(tyre_management(11.5, 3.5, True), 2)
     (1.0, 0.5)
@@ -104,17 +108,17 @@ def tyre_management(loss_s: float, unavoidable_s: float, legal: bool) -> float:
 
 
 def fuel_management(left_laps: float, natural_laps: float, slow_laps: float, ran_dry: bool) -> float:
-    """Fuel at the flag: none missing, none saved for nothing.
+    """Fuel at the flag: neither short nor saved needlessly.
 
     Args:
-        left_laps: At the flag, in laps at race pace.
-        natural_laps: What mode race throughout would have left.
-        slow_laps: Saved by a closed track, which nobody can count on.
-        ran_dry: Coasted or stopped for want of fuel.
+        left_laps: Fuel left at the flag [laps at race pace].
+        natural_laps: Fuel that mode race throughout would have left [laps].
+        slow_laps: Fuel saved by a closed track, which no plan can rely on [laps].
+        ran_dry: Whether the car coasted or stopped for lack of fuel.
 
     >>> fuel_management(0.1, -0.5, 0.0, False), fuel_management(0.0, -0.5, 0.0, True)
     (1.0, 0.0)
-    >>> round(fuel_management(0.95, -0.5, 0.0, False), 2)  # half a lap saved too much
+    >>> round(fuel_management(0.95, -0.5, 0.0, False), 2)  # 0.4 laps too much
     0.5
     """
     if ran_dry:
@@ -123,14 +127,14 @@ def fuel_management(left_laps: float, natural_laps: float, slow_laps: float, ran
 
 
 def operations(illegal: int, void: int, harmful: int, left_laps: int, legal_car: bool) -> float:
-    """How the pit wall worked.
+    """The work of the pit wall.
 
     Args:
-        illegal: Commands that did not parse or named what is not in the race.
-        void: Calls that could do nothing: to attack nobody, to set what is set, to ask again what has not changed.
-        harmful: Places given away, sets thrown away.
-        left_laps: Laps handed to the driver before the last two.
-        legal_car: Not disqualified, and not left beside the track for want of fuel.
+        illegal: Commands that did not parse or named a car that is not in the race.
+        void: Commands without a possible effect (`pit_wall`).
+        harmful: Commands that gave away a place or a fresh set.
+        left_laps: Laps handed to the driver, the last `score.FREE_LAPS` excepted.
+        legal_car: Whether the car was neither disqualified nor out of fuel.
 
     >>> operations(0, 0, 0, 0, True), round(operations(1, 1, 0, 0, True), 2), operations(0, 0, 0, 9, True)
     (1.0, 0.67, 0.0)

@@ -1,9 +1,8 @@
-"""Messages judged on what this race made of them: `comms(messages, race) -> (score, verdicts)`.
+"""Messages scored by truth and timing: `comms(messages, course) -> (score, verdicts)`.
 
-Due messages of this race: each stop that could be announced (or that there is none), rain that
-comes, a closed track, the rival where there is one. A message earns its topic once if what it says is true and comes
-in time; naming all (lap and compound of the stop, lap of the rain) earns it in full, else half. What is false costs,
-and so does saying again, or nothing at all: the driver has a car to drive.
+Topics due in a race: each stop that can be announced (or that there is none), rain, a closed track, the rival. A true
+message in time earns its topic once: in full if exact (lap and compound of the stop, lap of the rain), else half.
+False, repeated and empty messages cost.
 """
 from __future__ import annotations
 
@@ -21,7 +20,7 @@ VAGUE = 0.5
 
 @dataclass(frozen=True)
 class Message:
-    """Said in the call of a lap."""
+    """A message sent before a lap."""
 
     lap: int
     verb: str  # RADIO_DRIVER, DRAFT_PIT_WALL, BRIEF_MEDIA
@@ -30,17 +29,17 @@ class Message:
 
 @dataclass(frozen=True)
 class Lap:
-    """What everybody could see of a lap."""
+    """Public facts of a lap."""
 
     status: int
     rain: float
     gap_s: dict[int, float]  # other cars' gaps to ours before the lap, + is behind
-    stopped: frozenset[int]  # numbers of the cars that stopped at its end
+    stopped: frozenset[int]  # car numbers that stopped at its end
 
 
 @dataclass(frozen=True)
 class Course:
-    """A race as messages are judged on it: laps from 1, stops of ours (lap, compound, could be foreseen)."""
+    """The facts of a race that messages are checked against; `stops` are ours: (lap, compound, announceable)."""
 
     laps: tuple[Lap, ...]
     stops: tuple[tuple[int, int, bool], ...]
@@ -48,17 +47,17 @@ class Course:
     fuel_short: bool = False
 
     def lap(self, number: int) -> Lap | None:
-        """That lap, None outside the race."""
+        """A lap, counted from 1; None outside the race."""
         return self.laps[number - 1] if 1 <= number <= len(self.laps) else None
 
 
 def due_topics(course: Course) -> list[str]:
-    """Topics that are due in this race.
+    """Topics due in a race.
 
     >>> due_topics(Course((Lap(0, 0.0, {}, frozenset()),) * 9, ((5, 2, True),), rival=44))
     ['stop 5', 'rival']
     """
-    due = [f"stop {lap}" for lap, _, foreseen in course.stops if foreseen]
+    due = [f"stop {lap}" for lap, _, announceable in course.stops if announceable]
     if not course.stops:
         due.append("stay")
     if any(lap.status in (SC, VSC) for lap in course.laps):
@@ -69,21 +68,21 @@ def due_topics(course: Course) -> list[str]:
 
 
 def is_true(claim: Claim, course: Course) -> bool:
-    """Whether a statement holds in this race."""
-    lap_said, total = claim.said_on, len(course.laps)
+    """Whether a claim is true in a race."""
+    message_lap, total = claim.message_lap, len(course.laps)
     if claim.kind == STOP:
         return _stop_meant(claim, course) is not None
     if claim.kind == STAY:
-        return all(lap < lap_said or lap > lap_said + 3 for lap, _, _ in course.stops)
+        return all(lap < message_lap or lap > message_lap + 3 for lap, _, _ in course.stops)
     if claim.kind == RAIN:
         if not claim.yes:
-            return all(lap.rain == 0 for lap in course.laps[lap_said - 1:])
-        near = range(lap_said, lap_said + 3) if claim.lap is None else range(claim.lap - 1, claim.lap + 2)
+            return all(lap.rain == 0 for lap in course.laps[message_lap - 1:])
+        near = range(message_lap, message_lap + 3) if claim.lap is None else range(claim.lap - 1, claim.lap + 2)
         if claim.lap is not None and claim.lap > total:
             return False
         return any((lap := course.lap(n)) is not None and lap.rain > 0 for n in near)
     if claim.kind == CLOSED:
-        now = course.lap(lap_said)
+        now = course.lap(message_lap)
         return now is not None and now.status == (SC if claim.word == "sc" else VSC)
     if claim.kind == CAR:
         return _car_is_true(claim, course)
@@ -91,21 +90,21 @@ def is_true(claim: Claim, course: Course) -> bool:
 
 
 def _stop_meant(claim: Claim, course: Course) -> int | None:
-    """Lap of the stop a statement announces."""
+    """Lap of the stop that a claim announces; None without one."""
     for lap, compound, _ in course.stops:
-        near = claim.said_on <= lap <= claim.said_on + 2 if claim.lap is None else abs(lap - claim.lap) <= 1
-        if near and lap >= claim.said_on and claim.compound in (None, compound):
+        near = claim.message_lap <= lap <= claim.message_lap + 2 if claim.lap is None else abs(lap - claim.lap) <= 1
+        if near and lap >= claim.message_lap and claim.compound in (None, compound):
             return lap
     return None
 
 
 def _car_is_true(claim: Claim, course: Course) -> bool:
-    lap = course.lap(claim.said_on)
+    lap = course.lap(claim.message_lap)
     if lap is None or claim.car not in lap.gap_s:
         return False
     if claim.word == "stops":
-        around = range(claim.said_on - 2, claim.said_on + 4) if claim.lap is None else range(claim.lap - 1,
-                                                                                             claim.lap + 2)
+        around = range(claim.message_lap - 2, claim.message_lap + 4) if claim.lap is None else range(claim.lap - 1,
+                                                                                                     claim.lap + 2)
         return any((at := course.lap(n)) is not None and claim.car in at.stopped for n in around)
     gap = lap.gap_s[claim.car]
     right = (gap < 0) == (claim.word == "ahead")
@@ -113,28 +112,28 @@ def _car_is_true(claim: Claim, course: Course) -> bool:
 
 
 def _earns(claim: Claim, course: Course) -> str | None:
-    """The due topic a true statement covers in time."""
-    lap_said = claim.said_on
+    """The topic that a true claim earns; None if it is not in time."""
+    message_lap = claim.message_lap
     if claim.kind == STOP:
         lap = _stop_meant(claim, course)
-        return f"stop {lap}" if lap is not None and lap - lap_said <= STOP_WITHIN else None
+        return f"stop {lap}" if lap is not None and lap - message_lap <= STOP_WITHIN else None
     if claim.kind == STAY:
         return "stay" if not course.stops else None
     if claim.kind == RAIN and claim.yes:
         first = next((n for n, lap in enumerate(course.laps, 1) if lap.rain > 0), None)
-        return "rain" if first is not None and first - RAIN_BEFORE <= lap_said <= first + RAIN_AFTER else None
+        return "rain" if first is not None and first - RAIN_BEFORE <= message_lap <= first + RAIN_AFTER else None
     if claim.kind == CAR:
         return "rival" if claim.car == course.rival else None
     return "closed" if claim.kind == CLOSED else None
 
 
 def comms(messages: Sequence[Message], course: Course) -> tuple[float, list[str]]:
-    """Score of all messages of a race in [0, 1], and a verdict for each.
+    """Score of a race's messages in [0, 1], and a verdict on each: true, false, repeated or idle.
 
     >>> race = Course((Lap(0, 0.0, {}, frozenset()),) * 9, ((5, 2, True),))
     >>> comms([Message(4, "RADIO_DRIVER", "Box lap 5 for hards")], race)
     (1.0, ['true'])
-    >>> comms([Message(4, "RADIO_DRIVER", "box box, rain, safety car")], race)  # half a topic, two falsehoods
+    >>> comms([Message(4, "RADIO_DRIVER", "box box, rain, safety car")], race)  # half a topic, two false claims
     (0.0, ['false'])
     >>> comms([], race)
     (0.0, [])
@@ -156,8 +155,8 @@ def comms(messages: Sequence[Message], course: Course) -> tuple[float, list[str]
                 earned[topic], new = worth, True
         key = (message.verb == "BRIEF_MEDIA", *((c.kind, c.lap, c.compound, c.word, c.car) for c in claims))
         verdicts.append("idle" if not claims else "true" if new or key not in repeated else "repeated")
-        # True but nothing due: the first time is service, the next time is noise.
+        # True but not due: free the first time.
         cost += {"idle": IDLE_COST, "repeated": REPEAT_COST, "true": 0.0}[verdicts[-1]]
         repeated.add(key)
-    credit = sum(earned.values()) / len(due) if due else 1.0  # where nothing was due, silence is right
+    credit = sum(earned.values()) / len(due) if due else 1.0  # nothing due: full score for silence
     return min(max(credit - cost, 0.0), 1.0), verdicts

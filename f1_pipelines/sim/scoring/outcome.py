@@ -1,4 +1,4 @@
-"""What happened to our car on track, read off the states of a race: the only thing the dimensions are judged on."""
+"""The outcome of a race for our car, read from its states."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -15,18 +15,18 @@ from f1_pipelines.sim.scenarios import EGO
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """(E,) each, of our car."""
+    """Outcomes of our car in a batch, (E,) each."""
 
     position: np.ndarray
-    time_s: np.ndarray  # over the whole distance, a lapped car as if it drove on; a car that did not finish: NaN
+    time_s: np.ndarray  # over the full distance, extrapolated for a lapped car; NaN if not finished
     finished: np.ndarray  # bool, and not disqualified
     disqualified: np.ndarray  # bool
-    beaten_by_rival: np.ndarray  # bool; False where there is none
-    tyre_loss_s: np.ndarray  # past the cliff, on the wrong kind for the water, too hot or too cold
+    beaten_by_rival: np.ndarray  # bool; False without a rival
+    tyre_loss_s: np.ndarray  # past the cliff, wrong for the wetness, too hot or too cold
     fuel_left_laps: np.ndarray  # at the flag, at race pace
     fuel_natural_laps: np.ndarray  # the same, had the car been driven in mode race throughout
-    fuel_slow_laps: np.ndarray  # of it, saved by a closed track
-    ran_dry: np.ndarray  # bool: coasted or stopped for want of fuel
+    fuel_slow_laps: np.ndarray  # saved by a closed track
+    ran_dry: np.ndarray  # bool: coasted or stopped for lack of fuel
 
     def one(self, episode: int) -> RaceOutcome:
         """The outcome of one race."""
@@ -50,14 +50,14 @@ class RaceOutcome:
 
 
 def concatenate(parts: Sequence[Outcome]) -> Outcome:
-    """The facts of several batches as of one."""
+    """Join the outcomes of several batches."""
     if len(parts) == 1:
         return parts[0]
     return Outcome(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in vars(parts[0])})
 
 
 def outcome_of(race: Race, history: Sequence[RaceState], rivals: np.ndarray) -> Outcome:
-    """Read the states of a finished batch.
+    """Outcomes of a finished batch.
 
     Args:
         race: The batch.
@@ -79,7 +79,7 @@ def outcome_of(race: Race, history: Sequence[RaceState], rivals: np.ndarray) -> 
     dry = (end.out[:, EGO] == OUT_OF_FUEL) | starved
     place, rows = result.position, np.arange(race.episodes)
     natural = history[0].fuel_kg[:, EGO] / burn - (race.race_laps - history[0].lap) + saved
-    # To the flag a lapped car has driven fewer laps: by that clock, losing a lap would gain a minute.
+    # A lapped car drives fewer laps to the flag; unscaled, being lapped would shorten its race time.
     whole_s = result.time_s[:, EGO] * race.race_laps / np.maximum(result.laps[:, EGO], 1)
     return Outcome(
         position=place[:, EGO], time_s=whole_s, finished=result.status[:, EGO] == FINISHED,
@@ -89,9 +89,9 @@ def outcome_of(race: Race, history: Sequence[RaceState], rivals: np.ndarray) -> 
 
 
 def tyre_loss_s(race: Race, state: RaceState) -> np.ndarray:
-    """(E,) seconds that our tyres cost in the coming lap by being worn out, of the wrong kind, or out of temperature.
+    """(E,) time that our tyres lose in the next lap by being worn out, wrong for the wetness or out of temperature [s].
 
-    Ordinary wear is no loss: every tyre has it. Behind a safety car no tyre loses time.
+    Wear before the cliff is no loss, nor is any lap behind a safety car.
     """
     engine = race.engine
     loss = 0.0
@@ -106,7 +106,7 @@ def tyre_loss_s(race: Race, state: RaceState) -> np.ndarray:
 
 
 def ran_dry(race: Race, before: RaceState, after: RaceState) -> np.ndarray:
-    """(E,) bool: our car coasted through the lap for want of fuel, or stopped. No mode burns so little under green."""
+    """(E,) bool: our car coasted through the lap for lack of fuel, or stopped. No mode burns as little under green."""
     used = before.fuel_kg[:, EGO] - after.fuel_kg[:, EGO]
     burn = race.fuel_burn[:, 0]
     coasted = (before.status == GREEN) & (used < 0.7 * burn) & (after.fuel_kg[:, EGO] < 0.6 * burn)

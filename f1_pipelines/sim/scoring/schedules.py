@@ -1,4 +1,4 @@
-"""Calls of our car for a whole race as one small integer a lap, and the races that many such schedules give."""
+"""Schedules: our commands for a whole race as one integer per lap, and batches of races driven by them."""
 from __future__ import annotations
 
 from functools import lru_cache
@@ -16,13 +16,13 @@ from f1_pipelines.sim.scenarios.batch import single
 from f1_pipelines.sim.scenarios.opponents import calls_with
 from f1_pipelines.sim.scoring.outcome import Outcome, concatenate, outcome_of
 
-MOST_CAR_LAPS = 200_000  # of a batch: 16 MB a table
-NEAR_S = 2.0  # to attack or defend; further away there is nobody
+MOST_CAR_LAPS = 200_000  # of a batch: 16 MB per table
+NEAR_S = 2.0  # largest gap to attack or defend
 NOTHING, PIT, MODE, TEMP, ATTACK, DEFEND = 0, 1, 10, 20, 30, 31  # PIT + compound, MODE + mode, TEMP + temperature
 
 
-def laid_out(codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Schedules (K, L) -> compound to change to or -1, drive of each lap; (K, L) both."""
+def decode_schedules(codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Schedules (K, L) -> (K, L) compounds to change to, -1 for none, and (K, L) drive codes."""
     pit = np.where((codes >= PIT) & (codes < PIT + 5), codes - PIT, -1)
     mode, temp = np.full(len(codes), RACE), np.zeros(len(codes), dtype=np.int64)
     drive = np.empty(codes.shape, dtype=np.int64)
@@ -34,8 +34,8 @@ def laid_out(codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return pit, drive
 
 
-class Copies:
-    """One scenario, raced again and again with other calls of ours."""
+class ScenarioReplays:
+    """One scenario replayed with different schedules of our car."""
 
     def __init__(self, scenario: Scenario) -> None:
         self.scenario, self.setup, self.plans = scenario, setup_of([scenario]), plans_of([scenario])
@@ -43,19 +43,19 @@ class Copies:
         self._race = prepare(self.setup)
 
     def drive(self, codes: np.ndarray) -> tuple[Outcome, np.ndarray]:
-        """The facts of each schedule (K, L) in the race as it was, and how many of its calls were void, (K,)."""
-        facts, void = zip(*(self._driven(self._race, self.plans, part, np.zeros(len(part), dtype=int))
-                            for part in self._parts(codes, self._race.cars)), strict=True)
-        return concatenate(facts), np.concatenate(void)
+        """Outcomes of schedules (K, L) in the race itself, and their numbers of void commands, (K,)."""
+        outcome, void = zip(*(self._driven(self._race, self.plans, part, np.zeros(len(part), dtype=int))
+                              for part in self._parts(codes, self._race.cars)), strict=True)
+        return concatenate(outcome), np.concatenate(void)
 
     def drive_alone(self, codes: np.ndarray) -> Outcome:
-        """The facts of each schedule with nobody else on track."""
+        """Outcomes of schedules (K, L) without other cars."""
         race = prepare(single(self.setup))
         return concatenate([self._driven(race, self.plans.alone, part, np.zeros(len(part), dtype=int))[0]
                             for part in self._parts(codes, 1)])
 
     def drive_again(self, codes: np.ndarray, times: int) -> Outcome:
-        """The facts of each schedule with the luck of laps and stops drawn anew `times` times, (K * times,)."""
+        """Outcomes of schedules (K, L) with `times` new draws of lap and stop noise, (K * times,)."""
         seeds = [stable_hash("luck", self.scenario.race_seed, k) for k in range(times)]
         zeros = np.zeros(times, dtype=int)
         drawn = prepare(self.setup.take(zeros, seeds=np.array(seeds)))
@@ -64,26 +64,26 @@ class Copies:
                                          np.tile(np.arange(times), len(part)))[0]
                             for part in self._parts(codes, self._race.cars * times)])
 
-    def _driven(self, race: Race, plans: OpponentPlans, codes: np.ndarray, of: np.ndarray) -> tuple[Outcome,
-                                                                                                    np.ndarray]:
-        race = repeat(race, of)
-        history = drive_out(race, plans.take(0 * of), *laid_out(codes))
+    def _driven(self, race: Race, plans: OpponentPlans, codes: np.ndarray, episodes: np.ndarray) -> tuple[Outcome,
+                                                                                                          np.ndarray]:
+        race = repeat(race, episodes)
+        history = drive_schedules(race, plans.take(0 * episodes), *decode_schedules(codes))
         return outcome_of(race, history, np.full(len(codes), self.rival)), void_calls(codes, history)
 
     def _parts(self, codes: np.ndarray, cars: int) -> list[np.ndarray]:
-        """Schedules in pieces that keep the tables of a batch in bounds."""
+        """Split schedules so that the tables of a batch stay within `MOST_CAR_LAPS`."""
         step = max(1, MOST_CAR_LAPS // (cars * codes.shape[1]))
         return [codes[at:at + step] for at in range(0, len(codes), step)]
 
 
 def void_calls(codes: np.ndarray, history: list[RaceState]) -> np.ndarray:
-    """(K,) calls that could do nothing: to attack nobody, to set what is set."""
+    """(K,) number of commands without a possible effect."""
     void, mode, temp = np.zeros(len(codes), dtype=int), np.full(len(codes), MODE + RACE), np.full(len(codes), TEMP)
     for lap, before in enumerate(history[:-1]):
         code = codes[:, lap]
         modes, temps = (code >= MODE) & (code < MODE + 6), (code >= TEMP) & (code < TEMP + 3)
-        nobody = (before.status != GREEN) | ((before.gap_ahead_s[:, 0] > NEAR_S) & (lap > 0))
-        void += (modes & (code == mode)) | (temps & (code == temp)) | ((code == ATTACK) & nobody)
+        out_of_reach = (before.status != GREEN) | ((before.gap_ahead_s[:, 0] > NEAR_S) & (lap > 0))
+        void += (modes & (code == mode)) | (temps & (code == temp)) | ((code == ATTACK) & out_of_reach)
         if (code == DEFEND).any():
             behind = before.elapsed_s - before.elapsed_s[:, :1]
             far = np.where(behind > 0, behind, 999.0).min(axis=1) > NEAR_S
@@ -92,8 +92,8 @@ def void_calls(codes: np.ndarray, history: list[RaceState]) -> np.ndarray:
     return void
 
 
-def drive_out(race: Race, plans: OpponentPlans, pit: np.ndarray, drive: np.ndarray) -> list[RaceState]:
-    """States of races driven with given calls, (K, L) both."""
+def drive_schedules(race: Race, plans: OpponentPlans, pit: np.ndarray, drive: np.ndarray) -> list[RaceState]:
+    """States of races driven with compounds `pit` and drive codes `drive`, (K, L) each."""
     state = new_state(race)
     history = [state]
     while state.lap < race.laps:
@@ -104,6 +104,6 @@ def drive_out(race: Race, plans: OpponentPlans, pit: np.ndarray, drive: np.ndarr
 
 
 @lru_cache(maxsize=64)
-def copies_of(scenario: Scenario) -> Copies:
-    """The copies of a scenario, kept for a while."""
-    return Copies(scenario)
+def replays_of(scenario: Scenario) -> ScenarioReplays:
+    """The replays of a scenario, cached."""
+    return ScenarioReplays(scenario)

@@ -1,4 +1,4 @@
-"""How a plan of calls is made better, one thought at a time: `improve(...)`. A lap holds one command here as well."""
+"""Hill climbing over schedules, one command per lap: `hill_climb(...)`."""
 from __future__ import annotations
 
 import itertools
@@ -9,18 +9,18 @@ from f1_pipelines.sim.engine.drive import CONSERVE, FUEL_SAVE, PUSH, RACE, TEMP_
 from f1_pipelines.sim.engine.parameters import SC, VSC
 from f1_pipelines.sim.scenarios import Scenario
 from f1_pipelines.sim.scoring import dimensions
-from f1_pipelines.sim.scoring.announcements import placed, windows
+from f1_pipelines.sim.scoring.announcements import assign_messages, message_windows
 from f1_pipelines.sim.scoring.outcome import Outcome
-from f1_pipelines.sim.scoring.schedules import ATTACK, DEFEND, MODE, NOTHING, PIT, TEMP, Copies
+from f1_pipelines.sim.scoring.schedules import ATTACK, DEFEND, MODE, NOTHING, PIT, TEMP, ScenarioReplays
 
-ROUNDS, KEPT = 6, 3  # of climbing; plans that go on after the first
+ROUNDS, SURVIVORS = 6, 3  # rounds; plans that continue after the first
 LONG_LAPS = 20
-SAFE_LAPS = 0.10  # of fuel a plan keeps at the flag
+SAFE_LAPS = 0.10  # of fuel at the flag
 Stops = tuple[tuple[int, int], ...]  # (lap, compound), laps from 1
 
 
 def with_fuel(scenario: Scenario, sets: list[Stops]) -> np.ndarray:
-    """Schedules (K, L) with these stops, saving fuel from the first lap on for as long as the tank asks for it."""
+    """Schedules (K, L) with these stops, saving fuel from the first lap for as long as needed."""
     burn = np.where(scenario.status == SC, 0.5, np.where(scenario.status == VSC, 0.65, 1.0))
     short = SAFE_LAPS - scenario.fuel_laps[0] - np.sum(1.0 - burn)
     saves = 0.12 * burn
@@ -29,7 +29,7 @@ def with_fuel(scenario: Scenario, sets: list[Stops]) -> np.ndarray:
         for lap, compound in stops:
             row[lap - 1] = PIT + compound
         free = np.flatnonzero(row == NOTHING)
-        if short <= 0 or not len(free):  # nothing to save, or a stop in every lap
+        if short <= 0 or not len(free):  # enough fuel, or a stop in every lap
             continue
         begin = int(free[0])
         row[begin] = MODE + FUEL_SAVE
@@ -40,62 +40,70 @@ def with_fuel(scenario: Scenario, sets: list[Stops]) -> np.ndarray:
     return codes
 
 
-def worth_of(facts: Outcome, void: np.ndarray, message_share: np.ndarray, fastest_s: float, rival: bool,
+def worth_of(outcome: Outcome, void: np.ndarray, message_share: np.ndarray, fastest_s: float, rival: bool,
              strategy: np.ndarray, length: float) -> np.ndarray:
-    """(K,) what plans are worth in points of the score, up to a constant.
+    """(K,) approximate scores of plans, up to a constant.
 
     Args:
-        void: Calls that could do nothing; `message_share` share of what was due that there is a lap for.
-        strategy: Dimension of their stops.
-        length: Of the race, in sprints.
+        outcome: Outcomes of the plans, (K,) each.
+        void: (K,) number of void commands.
+        message_share: (K,) share of due messages that fit into free laps.
+        fastest_s: Fastest race time of all plans [s].
+        rival: Whether there is a rival.
+        strategy: (K,) dimension strategy.
+        length: Length of the race [sprints].
     """
     weight, d = dimensions.WEIGHTS, dimensions
-    late = np.nan_to_num(facts.time_s - fastest_s, nan=50.0 * length) / length
-    lost = d.PLACE_COST * facts.position + d.SECOND_COST * late
-    lost = lost + d.RIVAL_SHARE * (facts.beaten_by_rival & rival) + 1.0 * ~facts.finished
-    waste = facts.fuel_left_laps - np.maximum(d.SPARE_LAPS + facts.fuel_slow_laps, facts.fuel_natural_laps)
-    fuel = np.where(facts.ran_dry, -1.0, 1.0 - np.clip(waste / d.WASTE_SPAN_LAPS, 0.0, 1.0))  # operations as well
-    return (weight["fuel"] * fuel - weight["race"] * lost + weight["strategy"] * strategy
-            + weight["comms"] * message_share
-            - weight["operations"] * d.VOID_COST * void - weight["tyres"] * facts.tyre_loss_s / length / d.TYRE_SPAN_S)
+    late = np.nan_to_num(outcome.time_s - fastest_s, nan=50.0 * length) / length
+    lost = d.PLACE_COST * outcome.position + d.SECOND_COST * late
+    lost = lost + d.RIVAL_SHARE * (outcome.beaten_by_rival & rival) + 1.0 * ~outcome.finished
+    return (weight["fuel"] * _fuel_score(outcome) - weight["race"] * lost + weight["strategy"] * strategy
+            + weight["comms"] * message_share - weight["operations"] * d.VOID_COST * void
+            - weight["tyres"] * outcome.tyre_loss_s / length / d.TYRE_SPAN_S)
 
 
-def points(facts: Outcome, void: np.ndarray, message_share: np.ndarray, strategy: np.ndarray, best: int,
-           rival: bool, length: float) -> np.ndarray:
-    """(K,) scores of finished plans, if the plan `best` is the race they are judged against."""
+def plan_scores(outcome: Outcome, void: np.ndarray, message_share: np.ndarray, strategy: np.ndarray, best: int,
+                rival: bool, length: float) -> np.ndarray:
+    """(K,) scores of plans, with plan `best` as the reference. For other arguments see `worth_of`."""
     weight, d = dimensions.WEIGHTS, dimensions
-    places = np.maximum(facts.position - facts.position[best], 0)
-    seconds = np.maximum(np.nan_to_num(facts.time_s - facts.time_s[best], nan=0.0) / length - d.LUCK_S, 0.0)
+    places = np.maximum(outcome.position - outcome.position[best], 0)
+    seconds = np.maximum(np.nan_to_num(outcome.time_s - outcome.time_s[best], nan=0.0) / length - d.LUCK_S, 0.0)
     race = np.clip(1.0 - d.PLACE_COST * places - d.SECOND_COST * seconds, 0.0, 1.0)
     if rival:
-        ahead = np.where(facts.beaten_by_rival[best], race, 0.0)
-        race = (1.0 - d.RIVAL_SHARE) * race + d.RIVAL_SHARE * np.where(facts.beaten_by_rival, ahead, 1.0)
-    waste = facts.fuel_left_laps - np.maximum(d.SPARE_LAPS + facts.fuel_slow_laps, facts.fuel_natural_laps)
-    fuel = np.where(facts.ran_dry, -1.0, 1.0 - np.clip(waste / d.WASTE_SPAN_LAPS, 0.0, 1.0))
-    tyres = 1.0 - np.clip((facts.tyre_loss_s / length - d.TYRE_FREE_S) / d.TYRE_SPAN_S, 0.0, 1.0)
-    return (weight["race"] * race * facts.finished + weight["strategy"] * strategy + weight["tyres"] * tyres
-            + weight["fuel"] * fuel + weight["comms"] * message_share - weight["operations"] * d.VOID_COST * void)
+        ahead = np.where(outcome.beaten_by_rival[best], race, 0.0)
+        race = (1.0 - d.RIVAL_SHARE) * race + d.RIVAL_SHARE * np.where(outcome.beaten_by_rival, ahead, 1.0)
+    tyres = 1.0 - np.clip((outcome.tyre_loss_s / length - d.TYRE_FREE_S) / d.TYRE_SPAN_S, 0.0, 1.0)
+    return (weight["race"] * race * outcome.finished + weight["strategy"] * strategy + weight["tyres"] * tyres
+            + weight["fuel"] * _fuel_score(outcome) + weight["comms"] * message_share
+            - weight["operations"] * d.VOID_COST * void)
 
 
-def said_share(scenario: Scenario, codes: np.ndarray) -> np.ndarray:
-    """(K,) share of what is due that the free laps of each plan have room for."""
+def _fuel_score(outcome: Outcome) -> np.ndarray:
+    """(K,) dimension fuel; -1 for plans that run dry, which costs operations as well."""
+    d = dimensions
+    waste = outcome.fuel_left_laps - np.maximum(d.SPARE_LAPS + outcome.fuel_slow_laps, outcome.fuel_natural_laps)
+    return np.where(outcome.ran_dry, -1.0, 1.0 - np.clip(waste / d.WASTE_SPAN_LAPS, 0.0, 1.0))
+
+
+def message_coverage(scenario: Scenario, codes: np.ndarray) -> np.ndarray:
+    """(K,) share of due messages that fit into the free laps of each plan."""
     shares, known = np.empty(len(codes)), {}
     for k, row in enumerate(codes):
         stops = stops_of(row)
         if stops not in known:
-            known[stops] = windows(scenario, stops)
+            known[stops] = message_windows(scenario, stops)
         free = (np.flatnonzero(row == NOTHING) + 1).tolist()
-        shares[k] = len(placed(known[stops], free)) / len(known[stops]) if known[stops] else 1.0
+        shares[k] = len(assign_messages(known[stops], free)) / len(known[stops]) if known[stops] else 1.0
     return shares
 
 
 def stops_of(row: np.ndarray) -> Stops:
-    """The stops in a plan."""
+    """The stops of a schedule."""
     return tuple((int(lap) + 1, int(row[lap]) - PIT) for lap in np.flatnonzero((row >= PIT) & (row < PIT + 5)))
 
 
-def changes(row: np.ndarray, turn: int = 0) -> list[np.ndarray]:
-    """Plans with the same stops that differ from this one by one thought; in a long race some each turn."""
+def neighbours(row: np.ndarray, turn: int = 0) -> list[np.ndarray]:
+    """Schedules with the same stops and one other change; in a long race a subset per turn."""
     free = np.flatnonzero((row < PIT) | (row >= PIT + 5))
     lengths, every = ((2, 4, len(row)), 1) if len(row) < LONG_LAPS else ((4, 10, len(row)), len(row) // 8)
     plans = []
@@ -125,39 +133,47 @@ def changes(row: np.ndarray, turn: int = 0) -> list[np.ndarray]:
                 with_calls((lap, MODE + mode), *((end, MODE + RACE) for end in back))
         with_calls((lap, MODE + RACE))
     called = [k for k, lap in enumerate(free) if row[lap] != NOTHING]
-    for one, two in itertools.pairwise([*called, len(free)]):  # the same stretch, later
+    for start, end in itertools.pairwise([*called, len(free)]):  # the same stint of a command, later
         for later in (1, 2):
-            if one + later < min(two, len(free)):
-                calls = [(free[one], NOTHING), (free[one + later], row[free[one]])]
-                if two < len(free):
-                    calls.insert(1, (free[two], NOTHING))
-                if two + later < len(free):
-                    calls.append((free[two + later], row[free[two]]))
+            if start + later < min(end, len(free)):
+                calls = [(free[start], NOTHING), (free[start + later], row[free[start]])]
+                if end < len(free):
+                    calls.insert(1, (free[end], NOTHING))
+                if end + later < len(free):
+                    calls.append((free[end + later], row[free[end]]))
                 with_calls(*calls)
     return plans
 
 
-def improve(scenario: Scenario, copies: Copies, plans: np.ndarray, strategy: np.ndarray,
-            fastest_s: float) -> np.ndarray:
-    """Climb from each plan, whose stops are worth `strategy`. Returns the plans."""
+def hill_climb(scenario: Scenario, replays: ScenarioReplays, plans: np.ndarray, strategy: np.ndarray,
+               fastest_s: float) -> np.ndarray:
+    """Improve each plan (K, L) by its best neighbour until none helps. Returns the plans.
+
+    Args:
+        scenario: The scenario.
+        replays: Its replays.
+        plans: Schedules (K, L) to start from; their stops stay.
+        strategy: (K,) dimension strategy of their stops.
+        fastest_s: Fastest race time of all candidates [s].
+    """
     plans, worth = plans.copy(), np.full(len(plans), -np.inf)
     for turn in range(ROUNDS + 1):
-        rows, of = list(plans), list(range(len(plans)))
+        rows, origins = list(plans), list(range(len(plans)))
         for k, row in enumerate(plans):
-            if turn == 1 or (turn and worth[k] >= np.sort(worth)[-min(KEPT, len(worth))]):
-                new = changes(row, turn)
+            if turn == 1 or (turn and worth[k] >= np.sort(worth)[-min(SURVIVORS, len(worth))]):
+                new = neighbours(row, turn)
                 rows += new
-                of += [k] * len(new)
-        owners, tried = np.array(of), np.stack(rows)
-        facts, void = copies.drive(tried)
-        merit = worth_of(facts, void, said_share(scenario, tried), fastest_s, copies.rival > 0, strategy[owners],
-                         scenario.length)
+                origins += [k] * len(new)
+        owners, candidates = np.array(origins), np.stack(rows)
+        outcome, void = replays.drive(candidates)
+        merit = worth_of(outcome, void, message_coverage(scenario, candidates), fastest_s, replays.rival > 0,
+                         strategy[owners], scenario.length)
         better = False
         for k in range(len(plans)):
             mine = np.flatnonzero(owners == k)
             top = mine[merit[mine].argmax()]
             if merit[top] > worth[k] + 1e-4:
-                plans[k], worth[k], better = tried[top], merit[top], True
+                plans[k], worth[k], better = candidates[top], merit[top], True
         if turn and not better:
             break
     return plans

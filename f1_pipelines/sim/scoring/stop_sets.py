@@ -1,4 +1,4 @@
-"""Which sets of stops are worth racing to find the best: `stop_sets(scenario)`, `race_stop_sets(scenario, copies)`."""
+"""Candidate sets of stops: `stop_sets(scenario)`, `race_stop_sets(scenario, replays)`."""
 from __future__ import annotations
 
 import itertools
@@ -8,24 +8,24 @@ import numpy as np
 from f1_pipelines.sim.engine.parameters import GREEN, HARD, INTER, MEDIUM, SOFT, WET
 from f1_pipelines.sim.scenarios import Scenario
 from f1_pipelines.sim.scoring.outcome import Outcome
-from f1_pipelines.sim.scoring.schedules import Copies
+from f1_pipelines.sim.scoring.schedules import ScenarioReplays
 from f1_pipelines.sim.scoring.search import Stops, with_fuel
 
-PLACE_S, RIVAL_S, LOST_S = 5.0, 8.0, 100.0  # a place, the rival and the flag in seconds of a sprint
+PLACE_S, RIVAL_S, LOST_S = 5.0, 8.0, 100.0  # cost of a place, the rival and a retirement [s of a sprint]
 DRY = (SOFT, MEDIUM, HARD)
-SCREENED, ALIKE_LAPS = 36, 6  # sets of a Grand Prix that are raced; of those within so many laps of each other one
+MAX_RACED_SETS, ALIKE_LAPS = 36, 6  # of a Grand Prix: sets raced; sets closer than this count as one
 
 
-def cost_s(facts: Outcome, rival: bool, length: float) -> np.ndarray:
-    """A result in seconds: race time, places, the rival, the flag. Differences within one race count only."""
-    slowest = np.nanmax(facts.time_s) if np.isfinite(facts.time_s).any() else 0.0
-    time_s = np.where(np.isfinite(facts.time_s), facts.time_s, slowest)
-    return time_s + length * (PLACE_S * facts.position + RIVAL_S * (facts.beaten_by_rival & rival)
-                              + LOST_S * ~facts.finished)
+def cost_s(outcome: Outcome, rival: bool, length: float) -> np.ndarray:
+    """(K,) results in seconds: race time, places, rival, retirement. Comparable within one race only."""
+    slowest = np.nanmax(outcome.time_s) if np.isfinite(outcome.time_s).any() else 0.0
+    time_s = np.where(np.isfinite(outcome.time_s), outcome.time_s, slowest)
+    return time_s + length * (PLACE_S * outcome.position + RIVAL_S * (outcome.beaten_by_rival & rival)
+                              + LOST_S * ~outcome.finished)
 
 
 def stop_sets(scenario: Scenario) -> list[Stops]:
-    """The stops worth trying in a sprint."""
+    """Candidate stops of a sprint."""
     laps, dry = scenario.laps, DRY
     sets: list[Stops] = [()]
     sets += [((lap, c),) for lap in range(1, laps) for c in dry]
@@ -44,20 +44,20 @@ def stop_sets(scenario: Scenario) -> list[Stops]:
     return list(dict.fromkeys(sets))
 
 
-def race_stop_sets(scenario: Scenario, copies: Copies) -> list[Stops]:
-    """The stops worth trying in a Grand Prix: of thousands driven alone on track, the best of each kind."""
+def race_stop_sets(scenario: Scenario, replays: ScenarioReplays) -> list[Stops]:
+    """Candidate stops of a Grand Prix: of thousands driven without other cars, the best of each kind."""
     sets = list(dict.fromkeys([*_dry_sets(scenario), *_wet_sets(scenario)]))
-    cost = cost_s(copies.drive_alone(with_fuel(scenario, sets)), False, scenario.length)
+    cost = cost_s(replays.drive_alone(with_fuel(scenario, sets)), False, scenario.length)
     distinct: dict[tuple[tuple[int, int], ...], Stops] = {}
     for k in cost.argsort(kind="stable"):
         distinct.setdefault(tuple((lap // ALIKE_LAPS, tyre) for lap, tyre in sets[k]), sets[k])
-        if len(distinct) == SCREENED:
+        if len(distinct) == MAX_RACED_SETS:
             break
     return list(distinct.values())
 
 
 def moved(scenario: Scenario, stops: Stops) -> list[Stops]:
-    """The same stops, one of them one to three laps earlier or later."""
+    """Variants with one stop one to three laps earlier or later."""
     neighbours = []
     for k, (lap, tyre) in enumerate(stops):
         low = stops[k - 1][0] + 2 if k else 1
@@ -68,7 +68,7 @@ def moved(scenario: Scenario, stops: Stops) -> list[Stops]:
 
 
 def _dry_sets(scenario: Scenario) -> list[Stops]:
-    """One to three stops on a grid of laps that holds those under a closed track."""
+    """Up to three stops on a grid of laps that includes the laps of a closed track."""
     laps = scenario.laps
     slow = (np.flatnonzero(scenario.status != GREEN) + 1).tolist()
     sets: list[Stops] = [()]
@@ -80,7 +80,7 @@ def _dry_sets(scenario: Scenario) -> list[Stops]:
 
 
 def _wet_sets(scenario: Scenario) -> list[Stops]:
-    """Into the rain and out of it, alone or with a dry stop before or after."""
+    """Stops for rain tyres and back to slicks, with and without a dry stop before or after."""
     if scenario.shower is None:
         return []
     laps, first = scenario.laps, scenario.shower.onset_lap

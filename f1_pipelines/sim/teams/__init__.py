@@ -1,1 +1,1 @@
-"""How a whole field of teams races: a pit-stop plan for each car, and reactions to rain and safety cars."""
+"""The strategies of a whole field: a pit-stop plan for each car, and reactions to rain and safety cars."""

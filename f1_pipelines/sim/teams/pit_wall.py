@@ -1,7 +1,7 @@
-"""The pit walls of a batch of sample races: a plan each, and a reaction to rain, safety cars and red flags.
+"""The pit walls of a whole field: each follows a plan, and reacts to rain, safety cars and red flags.
 
-They see what real ones see: the track as it was in the lap before, the status of the coming lap, their own tyres' age
-and what such a set usually lasts; never the rain to come, how long a period will stay, or when their set will fail.
+They see what real ones see: the track in the previous lap, the status of the coming lap, the age of their own tyres
+and how long such a set usually lasts. They never see coming rain, how long a period will last, or when a set will fail.
 """
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from f1_pipelines.sim import Calls, Race, RaceState
 from f1_pipelines.sim.engine.parameters import HARD, INTER, MEDIUM, RED, SC, SOFT, VSC, WET
 from f1_pipelines.sim.engine.weather import DAMP, INTER_WET_CROSSOVER, SLICK_INTER_CROSSOVER
 
-# docs/physics.md#safety-car: share of cars that stop, by laps on the set: 0-4, 5-8, 9-12, 13-16, more.
+# docs/physics.md#safety-car: share of cars that stop, by laps on the set (0-4, 5-8, 9-12, 13-16, more).
 STOP_UNDER_SC = np.array([0.10, 0.43, 0.52, 0.66, 0.70])
 STOP_UNDER_VSC = np.array([0.01, 0.02, 0.19, 0.11, 0.20])
-LATER_UNDER_SC = 0.25  # x in the second lap of a period, 0 after it: the queue has formed
-WORN, STILL_GOOD = 0.93, 0.45  # shares of the usual cliff: no further; too early for a stop that no plan asks for
+LATER_UNDER_SC = 0.25  # factor in the second lap of a period; 0 later, when the queue has formed
+WORN, STILL_GOOD = 0.93, 0.45  # shares of the usual cliff: a set is worn; too good for an unplanned stop
 INTER_TO_WET, WET_TO_INTER, INTER_TO_SLICK = INTER_WET_CROSSOVER + 0.02, INTER_WET_CROSSOVER - 0.08, \
-    SLICK_INTER_CROSSOVER - 0.04  # wetness at which the crossing pays for the stop
-FEEL = 0.07  # wetness by which teams differ in their reading of the track
-PROMPT = 0.6  # share that reacts to the weather at once (docs/physics.md#rain: 80 % of a field within 2-5 laps)
+    SLICK_INTER_CROSSOVER - 0.04  # wetness at which a change pays for the stop
+FEEL = 0.07  # wetness by which teams differ in judging the track
+PROMPT = 0.6  # chance per lap to react to the weather (docs/physics.md#rain: 80 % of a field within 2-5 laps)
 _RAIN_TYRES = (1 << INTER) | (1 << WET)
 
 
@@ -31,10 +31,11 @@ class PitWall:
         """
         Args:
             race: The batch.
-            plan_laps: (stops, E, N) lap of each planned stop, 0 for none; `plan_compounds` what is put on.
-            luck: (L, E, N) uniform draws for what is a matter of opinion.
-            feel: (E, N) in -1..1, how early a team calls the track wet.
-            two_compounds: (E,) whether the rule holds.
+            plan_laps: Lap of each planned stop, 0 for none, (stops, E, N).
+            plan_compounds: Compound fitted at each planned stop, (stops, E, N).
+            luck: Uniform draws for matters of opinion, (L, E, N).
+            feel: How early a team calls the track wet, -1 to 1, (E, N).
+            two_compounds: Whether the two-compound rule applies, (E,).
         """
         self._plan_laps, self._plan_compounds = plan_laps, plan_compounds
         self._luck, self._feel, self._rule = luck, FEEL * feel, two_compounds[:, None]
@@ -52,23 +53,24 @@ class PitWall:
         nth = np.minimum(state.stops, len(self._plan_laps) - 1)[None]
         planned_lap = np.take_along_axis(self._plan_laps, nth, axis=0)[0]
         on_plan = dry & (state.stops < self._planned)
-        due = on_plan & (lap >= planned_lap) & (left >= 3)
+        planned = on_plan & (lap >= planned_lap) & (left >= 3)
         rain = self._rain_calls(state, water) & (self._luck[row] < PROMPT) & (left >= 2)
         opportune = self._opportune(race, state, row, on_plan, worn, usual_cliff) & (left >= 5)
-        single = dry & self._rule & (state.used == 1 << state.compound)
-        must = single & (left >= 1) & (left <= 3)
-        stop = due | rain | opportune | must | (worn & (left >= 4))
+        one_compound = dry & self._rule & (state.used == 1 << state.compound)
+        last_chance = one_compound & (left >= 1) & (left <= 3)
+        stop = planned | rain | opportune | last_chance | (worn & (left >= 4))
 
-        tyre = self._slick(race, state, left)
-        on_list = np.take_along_axis(self._plan_compounds, nth, axis=0)[0]
-        tyre = np.where(on_plan, on_list, tyre)
-        tyre = np.where(single & (tyre == state.compound), np.where(tyre == HARD, MEDIUM, HARD), tyre)
-        tyre = np.where(water > SLICK_INTER_CROSSOVER, INTER, tyre)
-        tyre = np.where(water > INTER_TO_WET, WET, tyre)
-        return Calls(pit=np.where(stop & state.running, tyre, -1))
+        compound = self._slick(race, state, left)
+        planned_compound = np.take_along_axis(self._plan_compounds, nth, axis=0)[0]
+        compound = np.where(on_plan, planned_compound, compound)
+        other = np.where(compound == HARD, MEDIUM, HARD)
+        compound = np.where(one_compound & (compound == state.compound), other, compound)
+        compound = np.where(water > SLICK_INTER_CROSSOVER, INTER, compound)
+        compound = np.where(water > INTER_TO_WET, WET, compound)
+        return Calls(pit=np.where(stop & state.running, compound, -1))
 
     def _water(self, race: Race, row: int) -> np.ndarray:
-        """Wetness that each team expects: as it was, moved on as it moved (E, N)."""
+        """Wetness that each team expects: the last two laps extrapolated, plus its own error, (E, N)."""
         now = race.wetness[max(row - 1, 0)]
         before = race.wetness[max(row - 2, 0)]
         return np.maximum(2.0 * now - before, 0.0)[:, None] + self._feel
@@ -81,7 +83,7 @@ class PitWall:
 
     def _opportune(self, race: Race, state: RaceState, row: int, on_plan: np.ndarray, worn: np.ndarray,
                    usual_cliff: np.ndarray) -> np.ndarray:
-        """Stops that a closed track makes cheap: for whoever still has one to make or a set that is half gone."""
+        """Cheap stops on a closed track, by cars with a stop still to make or a half-worn set, (E, N) bool."""
         status, age = state.status[:, None], state.status_age[:, None]
         if not (status > 0).any():
             return np.zeros(state.out.shape, dtype=bool)
@@ -95,7 +97,7 @@ class PitWall:
 
     @staticmethod
     def _slick(race: Race, state: RaceState, left: np.ndarray) -> np.ndarray:
-        """The softest slick that lasts to the end; soft only for a short rest."""
+        """The softest slick that lasts to the flag, soft only for the last quarter, (E, N)."""
         lasts = [WORN * race.tyres[2].take(compound + race.rows5) for compound in (SOFT, MEDIUM)]
         soft = (left <= lasts[0]) & (left <= 0.25 * race.race_laps[:, None])
         return np.where(soft, SOFT, np.where(left <= lasts[1], MEDIUM, HARD)) + np.zeros_like(state.compound)

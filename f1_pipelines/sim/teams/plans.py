@@ -1,4 +1,4 @@
-"""Which tyres a car of the sample means to run, and when it means to change them, decided before the start."""
+"""The tyre plans of a field, made before the start: compounds, and laps of the stops."""
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -15,30 +15,30 @@ CANDIDATES = (
     (MEDIUM, HARD, MEDIUM, MEDIUM),
 )
 MAX_STOPS = max(map(len, CANDIDATES)) - 1
-CLIFF_SHARE = 0.90  # of the usual cliff that a plan asks of a set
+CLIFF_SHARE = 0.90  # share of the usual cliff that a plan uses of a set
 START_COST_S = {SOFT: -1.0, MEDIUM: 0.0, HARD: 3.0}  # a softer tyre gets off the line better; assumption
-OPINION_SD_S = 5.0  # teams judge plans differently by about this much
-STOP_LAP_SD = 0.045  # of the distance: docs/physics.md#lap-time, spread of stop laps
-EARLIEST, LATEST = 5, 4  # no planned stop before that lap or in the last laps
+OPINION_SD_S = 5.0  # sd by which teams differ in judging a plan
+STOP_LAP_SD = 0.045  # share of the distance: docs/physics.md#lap-time, spread of stop laps
+EARLIEST, LATEST = 5, 4  # no planned stop before this lap, or in this many last laps
 
 
 @dataclass(frozen=True)
 class StintPlans:
-    """By car, (N,) or (stops, N); a stop that is not planned has lap 0."""
+    """The plan of each car."""
 
-    start: np.ndarray
-    laps: np.ndarray
-    compounds: np.ndarray
+    start: np.ndarray  # (N,) start compound
+    laps: np.ndarray  # (stops, N) lap of each stop, 0 for none
+    compounds: np.ndarray  # (stops, N) compound fitted at each stop
 
 
 def race_plans(circuit: CircuitParameters, race_laps: int, key: str, drivers: list[str]) -> StintPlans:
-    """A plan for each car: the quickest by its team's own reckoning, with stops about where it puts them.
+    """Draw a plan for each car: the fastest one as its team judges it, with stops scattered around the best laps.
 
     Args:
-        circuit: Of the race.
-        race_laps: Its distance.
-        key: Names the race for the draws.
-        drivers: The cars.
+        circuit: Parameters of the circuit.
+        race_laps: Race distance [laps].
+        key: Name of the race, the key of the draws.
+        drivers: Driver id of each car.
     """
     stints = [stint_laps(circuit, race_laps, candidate) for candidate in CANDIDATES]
     costs = np.array([plan_cost_s(circuit, laps, candidate)
@@ -56,7 +56,7 @@ def race_plans(circuit: CircuitParameters, race_laps: int, key: str, drivers: li
 
 
 def sprint_plans(circuit: CircuitParameters, race_laps: int, key: str, drivers: list[str]) -> StintPlans:
-    """One set to the end: soft where it lasts and pays, for a few that dare."""
+    """Draw a plan without stops for each car, on soft or medium tyres; arguments as in `race_plans`."""
     costs = np.array([plan_cost_s(circuit, np.array([float(race_laps)]), (compound,)) for compound in (SOFT, MEDIUM)])
     choice = (costs[:, None] + OPINION_SD_S * normal(f"{key}/plans", drivers, count=2)).argmin(axis=0)
     none = np.zeros((MAX_STOPS, len(drivers)), dtype=np.int64)
@@ -64,12 +64,12 @@ def sprint_plans(circuit: CircuitParameters, race_laps: int, key: str, drivers: 
 
 
 def stint_laps(circuit: CircuitParameters, race_laps: int, compounds: tuple[int, ...]) -> np.ndarray:
-    """The best lengths of the stints [laps]: every set ends equally slow, none near its cliff."""
+    """Best length of each stint [laps]: every set ends equally slow, none near its cliff."""
     offset = np.array([circuit.compound_offset_s[c] for c in compounds])
     slope = np.maximum(np.array([circuit.degradation_s_per_lap[c] for c in compounds]), 0.005)
     most = CLIFF_SHARE * np.array([circuit.cliff_laps[c] for c in compounds])
     laps, free, left = np.zeros(len(compounds)), np.ones(len(compounds), dtype=bool), float(race_laps)
-    while free.any():  # sets that would go too far get their most, the others share what is left
+    while free.any():  # a set that would last too long gets its maximum; the others share the remaining laps
         end_s = (left + (offset / slope)[free].sum()) / (1.0 / slope)[free].sum()
         laps[free] = ((end_s - offset) / slope)[free]
         over = free & (laps > most)
@@ -81,7 +81,7 @@ def stint_laps(circuit: CircuitParameters, race_laps: int, compounds: tuple[int,
 
 
 def plan_cost_s(circuit: CircuitParameters, laps: np.ndarray, compounds: tuple[int, ...]) -> float:
-    """Seconds that tyres and stops cost over a plan; a lap beyond what its sets last costs ten more."""
+    """Time that the tyres and stops of a plan cost [s]; each lap beyond the life of its sets costs 10 s more."""
     offset = np.array([circuit.compound_offset_s[c] for c in compounds])
     slope = np.array([circuit.degradation_s_per_lap[c] for c in compounds])
     cliff = CLIFF_SHARE * np.array([circuit.cliff_laps[c] for c in compounds])

@@ -12,7 +12,7 @@ from f1_pipelines.identity.climate import rain_chance
 from f1_pipelines.identity.race_distance import race_distance
 from f1_pipelines.identity.weekend import Weekend
 from f1_pipelines.sim import CircuitParameters, circuit_prior
-from f1_pipelines.sim.teams.seeded_draws import normal, one, scale
+from f1_pipelines.sim.teams.seeded_draws import normal, scale, uniform_scalar
 
 # docs/physics.md#circuits between seasons of a circuit: pace .4 %, stops about 1 s, slopes a quarter of their value.
 PACE_SD_PCT, STOP_SD_S, SLOPE_SPREAD, PASS_SD = 0.35, 0.8, 1.35, 0.25
@@ -48,7 +48,7 @@ def sprint_distance(weekend: Weekend) -> int:
 
 def is_wet(weekend: Weekend, session: str) -> bool:
     """Whether a practice or qualifying is held on a wet track. Races have rain by lap instead."""
-    return one(f"{weekend.key}/{session}/rain") < 0.7 * rain_chance(weekend)
+    return uniform_scalar(f"{weekend.key}/{session}/rain") < 0.7 * rain_chance(weekend)
 
 
 def air_temp_c(weekend: Weekend, session: str) -> float:

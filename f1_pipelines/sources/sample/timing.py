@@ -12,7 +12,7 @@ import numpy as np
 from f1_pipelines.identity.entrants import drivers
 from f1_pipelines.identity.weekend import Weekend
 from f1_pipelines.sim.engine.parameters import GREEN, RED, SC, VSC
-from f1_pipelines.sim.teams.seeded_draws import one, uniform
+from f1_pipelines.sim.teams.seeded_draws import uniform, uniform_scalar
 from f1_pipelines.sources.sample.circuits import air_temp_c, is_wet
 from f1_pipelines.sources.sample.frames import car_columns, objects
 from f1_pipelines.sources.sample.races import Driven
@@ -109,6 +109,7 @@ def _weather(weekend: Weekend, session: str, clock_s: np.ndarray, rainfall: np.n
         "weekend": weekend.key, "session": session, "session_time_s": clock_s, "air_temp_c": np.round(air, 1),
         "track_temp_c": np.round(air + np.where(wet, 3.0, 14.0) + 1.5 * (wave[:, 1] - 0.5), 1),
         "humidity_pct": np.round(np.where(wet, 82.0, 48.0) + 10.0 * wave[:, 2], 0),
-        "pressure_hpa": np.full(len(clock_s), round(1000.0 + 18.0 * one(f"{weekend.key}/pressure"), 1)),
+        "pressure_hpa": np.full(len(clock_s), round(1000.0 + 18.0 * uniform_scalar(f"{weekend.key}/pressure"), 1)),
         "wind_speed_ms": np.round(0.5 + 3.0 * wave[:, 3], 1),
-        "wind_direction_deg": np.full(len(clock_s), int(360 * one(f"{key}/direction"))), "rainfall": rainfall}
+        "wind_direction_deg": np.full(len(clock_s), int(360 * uniform_scalar(f"{key}/direction"))),
+        "rainfall": rainfall}

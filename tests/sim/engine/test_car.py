@@ -32,7 +32,7 @@ GREEN_10 = np.zeros((1, 10), int)
 
 
 def driven(setup, **code) -> list:
-    """States of a race in which every car drives one way."""
+    """States of a race in which every car has the same drive."""
     drive = drive_code(**code) + np.zeros((len(setup.seeds), np.shape(setup.car_pace_s)[-1]), dtype=int)
     return run(setup, lambda race, state: Calls(drive=drive), record=True)
 
@@ -82,7 +82,7 @@ def test_tyres_fail_past_their_cliff(quiet, quiet_circuit):
     assert 0.65 < (first[18] > 0).mean() < 0.9
     hit = np.argwhere((first[13] > 0) & (first[12] == 0))[0]
     lap = [s.elapsed_s[tuple(hit)] for s in history]
-    assert lap[13] - lap[12] > 120  # slow home, then the stop that it forces
+    assert lap[13] - lap[12] > 120  # a slow lap to the pits, and the stop
     assert history[13].compound[tuple(hit)] == HARD
 
 
@@ -96,14 +96,14 @@ def test_modes_trade_pace_for_tyres_and_fuel(quiet):
     assert fuel[PUSH] < fuel[RACE] < fuel[CONSERVE] < fuel[FUEL_SAVE]
 
 
-def test_fuel_is_mass_and_binds(quiet):
+def test_fuel_is_mass_and_can_run_out(quiet):
     light, heavy = (run(quiet((0.0, 60.0), status=GREEN_10, start_fuel_kg=kg)) for kg in (20.0, 60.0))
     assert heavy.elapsed_s[0, 0] - light.elapsed_s[0, 0] == pytest.approx(10 * 40 * 0.03, rel=1e-6)
     burn = CircuitParameters().fuel_burn_kg_per_lap
     setup = quiet((0.0, 60.0), status=GREEN_10, start_fuel_kg=9.7 * burn, two_compound_rule=False)
     race = prepare(setup)
     short = classify(race, run(race))
-    assert short.status[0, 0] == FINISHED  # coasting home
+    assert short.status[0, 0] == FINISHED  # coasts to the flag
     saved = driven(setup, mode=FUEL_SAVE)[-1]
     assert saved.fuel_kg[0, 0] > 0.5 * burn
     assert run(race).elapsed_s[0, 0] > saved.elapsed_s[0, 0] + 5
@@ -128,7 +128,7 @@ def test_tyre_temperature_can_be_managed(quiet):
     assert np.subtract(*[s[6].elapsed_s[0, 0] - s[5].elapsed_s[0, 0] for s in (cold, warm)]) > 0
 
 
-def test_each_tyre_has_its_water():
+def test_each_tyre_is_best_at_its_wetness():
     ratio = weather.lap_ratio(np.array([0.0, 0.1, 0.24, 0.26, 0.5, 0.78, 0.82, 1.0]))
     best = ratio[:, [SOFT, INTER, WET]].argmin(axis=1)
     assert best.tolist() == [0, 0, 0, 1, 1, 1, 2, 2]
@@ -157,7 +157,7 @@ def test_the_right_tyre_wins_in_the_wet_and_loses_in_the_dry(quiet):
         setup = quiet((0.0, 1.0), start_compound=both, rain=np.full((1, 10), rain), start_wetness=rain,
                       status=GREEN_10)
         assert run(setup).position[0, winner] == 1
-    dry = run(quiet((0.0, 1.0), start_compound=both, status=GREEN_10))  # also where rain was never mentioned
+    dry = run(quiet((0.0, 1.0), start_compound=both, status=GREEN_10))  # also in a setup without rain
     assert dry.elapsed_s[0, 1] - dry.elapsed_s[0, 0] > 50
 
 
@@ -168,17 +168,17 @@ def test_the_two_compound_rule_is_for_dry_races(quiet):
     wet = replace(dry, rain=np.eye(1, 10, 4))
     waived = replace(dry, two_compound_rule=False)
     broke = [DISQUALIFIED, FINISHED, DISQUALIFIED]
-    for setup, verdict in ((dry, broke), (wet, [FINISHED] * 3), (waived, [FINISHED] * 3)):
+    for setup, statuses in ((dry, broke), (wet, [FINISHED] * 3), (waived, [FINISHED] * 3)):
         race = prepare(setup)
         state = run(race, lambda race, state: calls if state.lap == 4 else Calls())
         result = classify(race, state)
-        assert result.status[0].tolist() == verdict
+        assert result.status[0].tolist() == statuses
         if setup is dry:
             assert result.position[0].tolist() == [2, 1, 3]
             assert result.classified[0].tolist() == [False, True, False]
 
 
-def test_retired_cars_do_nothing_more():
+def test_retired_cars_do_not_change():
     setup = RaceSetup((circuit_prior("baku"),), np.arange(300), np.linspace(-1, 1, 20), race_laps=20,
                       accident_scale=4.0)
     race = prepare(setup)
@@ -187,9 +187,9 @@ def test_retired_cars_do_nothing_more():
     end = history[-1]
     assert (end.out == ACCIDENT).any()
     for before, after in zip(history, history[1:], strict=False):
-        gone = ~before.running
+        retired = ~before.running
         for name in ("elapsed_s", "compound", "stops", "out", "out_lap", "used"):
-            assert np.array_equal(getattr(before, name)[gone], getattr(after, name)[gone])
+            assert np.array_equal(getattr(before, name)[retired], getattr(after, name)[retired])
     result = classify(race, end)
     out = result.status == RETIRED
     assert (result.laps[out] == end.out_lap[out] - 1).all()
@@ -233,9 +233,9 @@ def test_bad_setups_say_what_is_wrong():
         with pytest.raises(BadSetup, match=word):
             prepare(replace(good, **change))
     race = prepare(good)
-    start, nobody = step(race, new_state(race)), np.full((2, 3), -1)
+    start, no_call = step(race, new_state(race)), np.full((2, 3), -1)
     for name, value in (("pit", 5), ("hold_gap", 3), ("let_by", 3)):
-        call = nobody.copy()
+        call = no_call.copy()
         call[1, 2] = value
         with pytest.raises(BadCall, match=name):
             step(race, start, Calls(**{name: call}))

@@ -1,4 +1,4 @@
-"""No call is always right (a peer's action won 92 % of the states: whatever it cost, it never paid for it)."""
+"""No call is always right."""
 from __future__ import annotations
 
 import numpy as np

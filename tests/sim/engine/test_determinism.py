@@ -1,4 +1,4 @@
-"""Same seed and calls, same bytes: alone, in a batch, in another process, forked, with the cars in another order."""
+"""Same seed and calls, same bytes: alone, in a batch, in another process, forked, or with the cars reordered."""
 from __future__ import annotations
 
 import hashlib
@@ -20,13 +20,13 @@ from f1_pipelines.sim.engine.step import ENGINE_VERSION, run, step
 SHIFTED = ("order",)  # flat indices: they depend on where the episode stands in the batch
 
 
-def assert_same(one, other, episode=0):
-    """Two states hold the same bits, `one` being a batch of one and `other` any batch."""
-    for f in fields(one):
-        value, batch = getattr(one, f.name), getattr(other, f.name)
+def assert_same(single, other, episode=0):
+    """Assert that two states hold the same bits; `single` is a batch of one, `other` any batch."""
+    for f in fields(single):
+        value, batch = getattr(single, f.name), getattr(other, f.name)
         if isinstance(value, np.ndarray) and f.name not in SHIFTED:
             assert value[0].tobytes() == batch[episode].tobytes(), f.name
-    for line, batch in zip(one.line_s, other.line_s, strict=False):  # a batch goes on until its longest race is over
+    for line, batch in zip(single.line_s, other.line_s, strict=False):  # a batch goes on until its longest race is over
         assert line[0].tobytes() == batch[episode].tobytes()
 
 
@@ -41,7 +41,7 @@ def test_a_race_alone_is_the_same_race_in_a_batch(eventful, busy, episodes):
         assert_same(run(alone, busy), batch, episode)
 
 
-def test_given_statuses_do_not_change_that(eventful, busy):
+def test_a_race_with_given_statuses_is_the_same_alone_and_in_a_batch(eventful, busy):
     status = np.zeros((5, 14), dtype=int)
     status[0, 5:8], status[1, 3:4], status[2, 6:7], status[3, 0:2], status[4, 0:2] = SC, VSC, RED, SC, VSC
     setup = eventful(5, status=status, race_laps=14)
@@ -60,14 +60,14 @@ print(hashlib.sha256(np.stack(run(setup).line_s).tobytes()).hexdigest())
 
 
 def digest(**environment: str) -> str:
-    """Hash of forty races on default parameters, from a fresh process."""
+    """Hash of forty races on default parameters, from a new process."""
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", RACES], capture_output=True, text=True, check=True,
                           env={**os.environ, **environment})
     return done.stdout.strip()
 
 
 def test_another_process_without_vector_instructions_drives_the_same_race():
-    """numpy without AVX stands in for an older machine; the recorded hash for all others.
+    """numpy without AVX stands for an older machine, the recorded hash for all others.
 
     A change that moves the recorded hash moves races: raise ENGINE_VERSION with it.
     """
@@ -95,7 +95,7 @@ def test_draws_are_uniform_and_unrelated():
     assert abs(u.std() - 12**-0.5) < 0.003
     pairs = [(u[0], u[1]), (u[:, 1:], u[:, :-1]), (u[:, :, 1:], u[:, :, :-1]), (u[..., 1:], u[..., :-1])]
     assert max(abs(np.corrcoef(a.ravel(), b.ravel())[0, 1]) for a, b in pairs) < 0.02
-    # seed + k * lap must not be another seed's lap (a peer's fault: seed 0 lap 2 was seed 17 lap 1)
+    # No lap of a seed repeats a lap of another seed, as with keys like seed + k * lap.
     assert len(np.unique(u)) == u.size
 
 
@@ -105,7 +105,7 @@ def test_a_fork_that_gets_the_same_calls_is_the_same_race(eventful, busy):
     again = history[7]
     frozen = {f.name: np.copy(getattr(again, f.name)) for f in fields(again)
               if isinstance(getattr(again, f.name), np.ndarray)}
-    other = step(race, again)  # another branch must not disturb this one
+    other = step(race, again)  # another branch must not change this one
     assert not np.array_equal(other.elapsed_s, history[8].elapsed_s)
     assert all(np.array_equal(getattr(again, name), value) for name, value in frozen.items())
     while again.lap < race.laps:
@@ -147,7 +147,7 @@ def test_lengths_and_grids_of_any_size(eventful, busy):
     assert check_race(one_lap, run(one_lap, record=True)) == []
 
 
-def test_a_status_lasts_as_long_as_was_given(eventful):
+def test_a_given_status_lasts_as_long_as_given(eventful):
     status = np.full((1, 14), GREEN)
     status[0, 4:7] = SC
     history = run(eventful(1, status=status, race_laps=14), record=True)

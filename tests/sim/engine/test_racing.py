@@ -17,7 +17,7 @@ from f1_pipelines.sim.engine.step import run, step
 
 
 def trace(laps: int, **statuses: tuple[int, ...]) -> np.ndarray:
-    """(1, L) green but for the laps given, counted from 1: `trace(10, sc=(3, 4))`."""
+    """Statuses (1, L): green except in the given laps, counted from 1: `trace(10, sc=(3, 4))`."""
     status = np.zeros((1, laps), dtype=int)
     for name, at in statuses.items():
         status[0, np.array(at) - 1] = {"vsc": VSC, "sc": SC, "red": RED}[name]
@@ -29,7 +29,7 @@ def pit(*compounds: int) -> Calls:
 
 
 def lap_times(setup, calls=None) -> np.ndarray:
-    """(L, N) lap times of one race; `calls` by lap from 1."""
+    """Lap times of one race, (L, N); `calls` by lap from 1."""
     calls = calls or {}
     history = run(setup, lambda race, state: calls.get(state.lap + 1, Calls()), record=True)
     return np.diff(np.stack([s.elapsed_s[0] for s in history]), axis=0)
@@ -49,8 +49,8 @@ def test_a_lap_time_is_the_sum_of_its_effects(eventful, busy):
                     "weather", "hold_gap", "dirty_air", "held_up", "track_status", "incident", "stop"}
 
 
-def test_the_grid_is_worth_something():
-    """The same car starting last finishes behind where it does starting first (a peer ignored the grid)."""
+def test_the_grid_slot_matters():
+    """The same car finishes further back when it starts last."""
     pace = np.zeros((400, 10))
     front = RaceSetup((circuit_prior("monza"),), np.arange(400), pace, race_laps=12)
     back = replace(front, grid=np.r_[10, np.arange(1, 10)])
@@ -71,7 +71,7 @@ def test_lap_1_shuffles_places_as_real_ones_do():
 
 
 def passed_share(circuit: str, gap_s: float, advantage_s: float, calls: Calls = NO_CALLS, **more) -> float:
-    """Share of 4,000 laps in which the second car gets by, no noise but the circuit's."""
+    """Share of 4,000 laps in which the second car passes, without failures."""
     setup = RaceSetup((circuit_prior(circuit),), np.arange(4000), np.array([0.0, -advantage_s]), race_laps=2,
                       start_gap_s=np.array([0.0, gap_s]), accident_scale=0.0, mechanical_scale=0.0,
                       status=np.zeros((1, 2), int), **more)
@@ -79,7 +79,7 @@ def passed_share(circuit: str, gap_s: float, advantage_s: float, calls: Calls = 
     return float((step(race, new_state(race), calls).position[:, 1] == 1).mean())
 
 
-def test_passing_asks_for_pace_and_depends_on_the_circuit():
+def test_passing_needs_pace_and_depends_on_the_circuit():
     assert passed_share("bahrain", 0.5, 1.0) == pytest.approx(0.58, abs=0.12)  # measured
     assert passed_share("monaco", 0.5, 1.0) < 0.08  # measured .02
     shares = [passed_share("bahrain", 0.5, advantage) for advantage in (-0.5, 0.0, 0.5, 1.0, 2.0)]
@@ -93,7 +93,7 @@ def both(**front_or_back) -> Calls:
                                   drive_code(**front_or_back.get("behind", {}))]]) + np.zeros((4000, 1), dtype=int))
 
 
-def test_attacking_defending_and_drs_do_what_they_say():
+def test_attacking_defending_and_drs_change_the_chance_to_pass():
     usual = passed_share("bahrain", 0.6, 0.6)
     assert passed_share("bahrain", 0.6, 0.6, both(behind={"attack": True})) > usual + 0.08
     assert passed_share("bahrain", 0.6, 0.6, both(front={"defend": True})) < usual - 0.05
@@ -122,7 +122,7 @@ def test_holding_a_gap_keeps_it_and_saves_the_tyres(quiet):
     assert held[5].fuel_kg[0, 1] > free[5].fuel_kg[0, 1]
 
 
-def test_letting_a_car_by_costs_little_and_names_who(quiet):
+def test_letting_a_car_by_costs_little_and_only_concerns_that_car(quiet):
     setup = quiet((0.0, 0.8, 9.0), status=np.zeros((1, 10), int))
     race = prepare(setup)
     let = step(race, new_state(race), Calls(let_by=np.array([[1, -1, -1]])))
@@ -156,8 +156,8 @@ def test_a_safety_car_slows_and_bunches(quiet):
     assert behind[6].tolist() == pytest.approx([0, 0.5, 1.0, 1.5])
 
 
-def test_a_neutralised_lap_is_so_many_green_laps_of_the_same_car(quiet, quiet_circuit):
-    """Full tank or nearly empty: fuel and used tyres slow a green lap, and what the ratio multiplies is a green lap."""
+def test_a_neutralised_lap_is_a_multiple_of_a_green_lap_of_the_same_car(quiet, quiet_circuit):
+    """The ratio multiplies a green lap with its fuel and used tyres, from a full tank to a nearly empty one."""
     closed = {"vsc": (12, 13, 14, 50, 51, 52), "sc": (20, 21, 22, 23, 40, 41, 42, 43)}
     setup = quiet((0.0, 3.0), laps=57, status=trace(57, **closed))
     laps = lap_times(setup, {31: pit(HARD, HARD)})[:, 0]
@@ -170,7 +170,7 @@ def test_cars_far_back_catch_up_more_in_every_lap_of_a_safety_car(quiet):
     """Measured on cars more than 45 s back: x1.38, 1.22, 1.15, 1.08 of a green lap in laps 2 to 5."""
     setup = quiet((0.0, 105.0), laps=12, status=trace(12, sc=(4, 5, 6, 7, 8, 9)))
     laps = lap_times(setup)[:, 1]
-    ratios = laps[4:7] / laps[2]  # after that he has caught the queue
+    ratios = laps[4:7] / laps[2]  # after that the car has caught the queue
     assert ratios == pytest.approx([1.38, 1.22, 1.15], abs=0.02)
 
 
@@ -185,7 +185,7 @@ def test_a_car_that_is_held_up_keeps_its_distance_for_some_laps(quiet):
 
 
 def passes_per_race(circuit: str) -> float:
-    """Position changes between two laps in 60 races of equal cars that never stop, closed laps left out."""
+    """Passes per race, from 60 green races of similar cars that never stop."""
     setup = RaceSetup((circuit_prior(circuit),), np.arange(60), np.linspace(-0.3, 0.3, 20), race_laps=40,
                       accident_scale=0.0, mechanical_scale=0.0, status=np.zeros((1, 40), int),
                       engine=EngineParameters(puncture_per_lap=0.0, puncture_per_lap_past=0.0))
@@ -218,8 +218,8 @@ def test_a_red_flag_stops_the_race_keeps_the_order_and_lets_tyres_be_changed(qui
 
 @pytest.mark.parametrize("lap", [1, 4, 10])
 @pytest.mark.parametrize("status", ["green", "vsc", "sc"])
-def test_every_stop_pays(quiet, quiet_circuit, lap, status):
-    """On any lap, the last one included, at the price of its status (peers gave away stops on the last lap)."""
+def test_every_stop_costs_time(quiet, quiet_circuit, lap, status):
+    """A stop on any lap, the last one included, costs what its status asks."""
     around = tuple(k for k in (lap - 1, lap, lap + 1) if 1 <= k <= 10)
     laps = trace(10) if status == "green" else trace(10, **{status: around})
     setup = quiet((0.0, 60.0), status=laps)

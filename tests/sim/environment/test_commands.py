@@ -1,4 +1,4 @@
-"""One grammar for 21 commands."""
+"""The grammar of the commands."""
 from __future__ import annotations
 
 import time
@@ -14,8 +14,8 @@ EXAMPLES = {
 }
 
 
-def test_there_are_21_and_each_reads_back():
-    assert len(VERBS) == 21
+def test_each_command_reads_back():
+    assert len(VERBS) == 21  # the contract's number
     for verb in VERBS:
         text = f"{verb} {EXAMPLES[verb]}" if verb in EXAMPLES else verb
         command = parse(text)
@@ -37,7 +37,7 @@ def test_there_are_21_and_each_reads_back():
     ("STAY_OUT\nPIT_NOW hard", "Valid"), ('{"command": "STAY_OUT"}', "Valid"), ("<think>hm</think> STAY_OUT", "Valid"),
     (None, "NoneType"), (7, "int"), (b"DONE", "bytes"), (["DONE"], "list"),
 ])
-def test_what_is_no_command_says_what_is_valid(text, wanted):
+def test_an_invalid_command_names_the_valid_ones(text, wanted):
     with pytest.raises(BadCommand) as problem:
         parse(text)
     assert wanted in str(problem.value)
@@ -61,12 +61,12 @@ def test_the_grammar_and_the_examples_cover_each_other():
     assert Command("PIT_NOW", "hard") == parse("pit_now HARD")
 
 
-@pytest.mark.parametrize("given", [
+@pytest.mark.parametrize("fields", [
     {"verb": "PIT_NOW", "word": "banana"}, {"verb": "SET_MODE"}, {"verb": "NOPE"}, {"verb": None}, {"verb": ["DONE"]},
     {"verb": "RADIO_DRIVER", "text": None}, {"verb": "RADIO_DRIVER", "text": "x" * 2_000_000},
     {"verb": "REQUEST_INFO", "word": "nope"}, {"verb": "HOLD_GAP", "car": True}, {"verb": "STAY_OUT", "word": "please"},
     {"verb": "DONE", "car": 5}, {"verb": "LET_BY", "car": 0},
 ])
-def test_a_command_that_is_none_can_not_be_made_by_hand(given):
+def test_an_invalid_command_cannot_be_constructed(fields):
     with pytest.raises(BadCommand, match="Valid"):
-        Command(**given)
+        Command(**fields)

@@ -1,4 +1,4 @@
-"""The sprint from one pit wall: commands do what they say, each takes a lap, the score is the reward."""
+"""RaceEnvironment: effects of commands, one lap per command, rewards that sum to the score."""
 from __future__ import annotations
 
 import numpy as np
@@ -14,7 +14,7 @@ from f1_pipelines.sim.scoring.dimensions import WEIGHTS
 
 
 def drive(env: RaceEnvironment, family: str, seed: int, calls: dict[int, str]):
-    """A race with calls by lap; STAY_OUT else. Returns the steps."""
+    """Drive a race with commands by lap, else STAY_OUT. Returns the steps."""
     env.reset(seed, family)
     steps = []
     while not steps or not steps[-1].done:
@@ -76,7 +76,7 @@ def test_driving_commands_do_what_they_say_and_last(env, command, name, sign):
     assert (np.sign(changed[2:7] - usual[2:7]) == sign).all()
 
 
-def test_hold_gap_lasts_until_told_otherwise_and_let_by_gives_a_place(env):
+def test_hold_gap_lasts_until_the_next_mode_and_let_by_gives_a_place(env):
     env.reset(5, "dry_strategy_sprint")
     env.step("STAY_OUT")
     order = env.history[-1].position[0]
@@ -98,7 +98,7 @@ def test_hold_gap_lasts_until_told_otherwise_and_let_by_gives_a_place(env):
             after = env.history[-1].position[0]
             went_by.append(after[behind] < after[0])
             assert env._wall.harmful == 1
-    assert len(went_by) > 5 and np.mean(went_by) > 0.7  # a car that loses two seconds in that lap is not waited for
+    assert len(went_by) > 5 and np.mean(went_by) > 0.7  # not if the other car loses two seconds in that lap
 
 
 def test_done_hands_over_and_drives_to_the_flag(env):
@@ -110,7 +110,7 @@ def test_done_hands_over_and_drives_to_the_flag(env):
     assert steps[-1].info["position"] == stay
 
 
-def test_what_is_no_command_costs_what_staying_out_costs_and_is_counted(env):
+def test_an_invalid_command_stays_out_and_is_counted(env):
     drive(env, "dry_strategy_sprint", 3, {})
     stay = states(env, "elapsed_s")
     junk = {1: "", 2: "pit pit pit", 3: "x" * 2_000_000, 4: "PIT_NOW slick", 5: "HOLD_GAP 77", 6: None, 7: 3.5}
@@ -133,7 +133,7 @@ def test_calls_after_the_end_or_before_the_start_are_refused(env):
         RaceEnvironment("keywords")
 
 
-def test_asking_again_attacking_nobody_and_setting_what_is_set_are_void(env):
+def test_repeated_questions_and_commands_without_effect_are_void(env):
     steps = drive(env, "dry_strategy_sprint", 3, {
         1: "SET_MODE race", 2: "INSPECT_FUEL_MARGIN", 3: "INSPECT_FUEL_MARGIN", 4: "DRS_PERMISSION on",
         5: "MANAGE_TYRE_TEMP normal"})

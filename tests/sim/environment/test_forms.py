@@ -1,4 +1,4 @@
-"""The vector form and Gymnasium's are the single form."""
+"""VectorEnvironment and the Gymnasium environment equal RaceEnvironment."""
 from __future__ import annotations
 
 import numpy as np
@@ -9,18 +9,19 @@ from f1_pipelines.sim.environment.environment import RaceEnvironment
 from f1_pipelines.sim.environment.vector import ACTIONS, NO_COMMAND, TEXT_FREE, VectorEnvironment, command_of
 from f1_pipelines.sim.scenarios import CHARACTERS, FAMILIES, make_scenario
 
-SAID = ("Box next lap for hards", "rain on lap 6", "Safety car is out", "Stay out, no stop", 'say "box"', "", "x" * 900)
+TEXTS = ("Box next lap for hards", "rain on lap 6", "Safety car is out", "Stay out, no stop", 'say "box"', "",
+         "x" * 900)
 
 
-def test_the_vector_form_is_the_single_form():
-    """Same calls, same races, same rewards, scores, prompts and answers: in a batch of mixed families or alone."""
+def test_a_batch_equals_single_races():
+    """Same commands, same races, rewards, scores, prompts and answers: in a batch of mixed families or alone."""
     scenarios = [make_scenario(family, seed) for family in FAMILIES for seed in range(6)]
     batch, rng, called, paid, shown = VectorEnvironment(scenarios), np.random.default_rng(0), [], 0.0, []
     done = np.zeros(len(scenarios), dtype=bool)
     while not done.all():
         actions = rng.integers(NO_COMMAND, len(ACTIONS), len(scenarios))
         actions = np.where(rng.random(len(scenarios)) < 0.2, rng.integers(TEXT_FREE, len(ACTIONS)), actions)
-        texts = {row: SAID[rng.integers(len(SAID))] for row in range(len(scenarios))}
+        texts = {row: TEXTS[rng.integers(len(TEXTS))] for row in range(len(scenarios))}
         called.append((actions, texts))
         features, rewards, done = batch.step(actions, texts)
         shown.append([batch.observation(row) for row in range(len(scenarios))])
@@ -49,9 +50,8 @@ def test_the_vector_form_is_the_single_form():
         VectorEnvironment(scenarios[:1]).step(np.array([len(ACTIONS)]))
 
 
-def test_who_else_is_in_the_batch_changes_nothing():
-    """A dry race with rain in its forecast beside a wet one is the race that it is alone: the gambler goes by what he
-    was told."""
+def test_other_races_in_the_batch_change_nothing():
+    """A dry race with rain in its forecast is the same alone and beside a wet race: gamblers go by the forecast."""
     made = [make_scenario("weather_roulette", seed) for seed in range(120)]
     gambles = [s for s in made if not s.rain.any() and s.gamble_lap][:3]
     wet = next(s for s in made if s.rain.any())
@@ -66,7 +66,7 @@ def test_who_else_is_in_the_batch_changes_nothing():
         assert ours.stops[0, CHARACTERS.index("rain_gambler") + 1] > 0
 
 
-def test_gymnasium_refuses_what_is_no_action_and_tells_no_seed():
+def test_gymnasium_refuses_invalid_actions_and_hides_the_seed():
     pytest.importorskip("gymnasium")
     from f1_pipelines.sim.environment.gym import RaceEngineerEnv
 

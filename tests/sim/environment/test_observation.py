@@ -1,4 +1,4 @@
-"""What a pit wall is shown and told: nothing hidden, and estimates as good as they say."""
+"""Observations and answers: nothing hidden, and estimates with the error that they state."""
 from __future__ import annotations
 
 import re
@@ -29,7 +29,7 @@ def test_a_prompt_fits_and_shows_nothing_hidden(env):
                 observation, over = step.observation, step.done
 
 
-def test_answers_are_kept_on_the_note_pad_as_long_as_they_fit(env):
+def test_answers_stay_in_the_notes_as_long_as_they_fit(env):
     observation = env.reset(3, "weather_roulette")
     calls = ["REQUEST_FORECAST", "INSPECT_FUEL_MARGIN", 'RADIO_DRIVER "box lap 9 for inters"', "REQUEST_FORECAST",
              *(f"CHECK_OPPONENT_STRATEGY {car.number}" for car in observation.cars if car.number != observation.number)]
@@ -39,14 +39,13 @@ def test_answers_are_kept_on_the_note_pad_as_long_as_they_fit(env):
         assert f"L{lap} " in observation.text
         assert token_bound(observation.text) <= MAX_TOKENS
         assert lap != 4 or re.search(r"L2 fuel [+-]\.\d\d", observation.text)
-    assert len([note for note in observation.notes if " rain " in note]) == 1  # the older forecast is crossed out
+    assert len([note for note in observation.notes if " rain " in note]) == 1  # the newer forecast replaces the older
     assert any(note == 'L3 told "box lap 9 for inters"' for note in observation.notes)
     assert observation.text.splitlines()[-1].startswith("notes: L")  # the newest, where not all fit
 
 
 def test_what_is_shown_does_not_depend_on_what_will_happen(env):
-    """Same start, other future: until the futures differ on track, the observations are the same."""
-    from dataclasses import replace
+    """Same start, other future: observations are equal until the futures differ on track."""
     a = make_scenario("late_safety_car", 2)
     b = replace(a, status=np.zeros_like(a.status), plan_lap=a.plan_lap * 0)
     first = int((a.status > 0).argmax()) or a.laps
@@ -63,8 +62,8 @@ def test_estimates_have_the_error_that_they_state(env):
     for seed in range(250):
         env.reset(seed, "tyre_cliff_management")
         scenario, state = env.scenario, env.history[-1]
-        told = env.step("INSPECT_TYRE_DEGRADATION").observation.facts["tyre_laps_left"]
-        errors["tyre"].append(told - (state.cliff_laps[0, 0] - state.wear_laps[0, 0]) / scenario.wear_scale)
+        estimate = env.step("INSPECT_TYRE_DEGRADATION").observation.facts["tyre_laps_left"]
+        errors["tyre"].append(estimate - (state.cliff_laps[0, 0] - state.wear_laps[0, 0]) / scenario.wear_scale)
         env.reset(seed, "tyre_cliff_management")
         facts = env.step("INSPECT_FUEL_MARGIN").observation.facts
         errors["fuel"].append(facts["fuel_margin_laps"] - scenario.fuel_laps[0])
@@ -92,15 +91,15 @@ def test_inspections_tell_the_truth(env):
 
 
 def test_the_undercut_knows_nothing_of_laps_to_come(env):
-    """Whatever closes the track or rains after the coming lap, the answer is the same."""
+    """The answer does not depend on closures or rain after the next lap."""
     for seed in (1, 5, 9):
         scenario = make_scenario("virtual_safety_car_window", seed)
-        told = set()
+        answers = set()
         for status in (GREEN, SC, VSC):
             later = np.concatenate([scenario.status[:4], np.full(scenario.laps - 4, status)])
             rain = np.where(np.arange(scenario.laps) < 3, 0.0, 0.5 * (status == SC))
             env.begin(replace(scenario, status=later, rain=rain))
             for _ in range(3):
                 env.step("STAY_OUT")
-            told.add(env.step("ASSESS_UNDERCUT_WINDOW").observation.answer)
-        assert len(told) == 1
+            answers.add(env.step("ASSESS_UNDERCUT_WINDOW").observation.answer)
+        assert len(answers) == 1

@@ -1,4 +1,4 @@
-"""Who wins: racing well, and nothing else. The full table is `f1 policies`."""
+"""Only racing well wins. The full table is `f1 policies`."""
 from __future__ import annotations
 
 import inspect
@@ -10,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from f1_pipelines.engineer.evaluation.episodes import SCRIPTED
 from f1_pipelines.engineer.evaluation.policy_table import as_text, policy_table
 from f1_pipelines.sim.engine.priors import circuit_prior
 from f1_pipelines.sim.environment.commands import BadCommand, Command, parse
@@ -32,22 +33,24 @@ from f1_pipelines.sim.policies.episodes import all_episodes
 from f1_pipelines.sim.policies.expert import Expert
 from f1_pipelines.sim.policies.plan_diversity import as_text as as_text_of
 from f1_pipelines.sim.policies.plan_diversity import plan_diversity
-from f1_pipelines.sim.policies.registry import NON_ORACLE
+from f1_pipelines.sim.policies.registry import NON_ORACLE, ORACLE
 from f1_pipelines.sim.policies.sampling import sample
 from f1_pipelines.sim.scenarios import ENV_VERSION, FAMILIES, make_scenario
 from f1_pipelines.sim.scoring.reference import reference_of
+from f1_pipelines.tables.strategy import POLICIES as STORED_POLICIES
+from f1_pipelines.tables.strategy import STAGES
 
 CHEAP = [name for name in POLICIES if name not in ("expert", "oracle")]
 
 
 @pytest.fixture(scope="module")
 def rows() -> list[dict]:
-    """Policies over a few unseen seeds of every family, those that cost more over fewer."""
+    """Races on unseen seeds of every family; expensive policies on fewer seeds."""
     return all_episodes(5, ["expert"]) + all_episodes(1, ["oracle"]) + all_episodes(12, CHEAP)
 
 
 def test_no_degenerate_policy_comes_near_the_expert(rows):
-    """The targets of the design. `f1 policies` has them over 100 seeds a family; these are few."""
+    """The targets of the design, on a small sample. `f1 policies` runs 100 seeds per family."""
     table = policy_table(rows)
     mean = table.set_index(["policy", "family"])["score"].to_dict()
     assert all(mean[name, "all"] < 0.45 for name in DEGENERATE)
@@ -66,29 +69,29 @@ def test_nobody_beats_the_oracle(family):
         assert max(score.values()) == score["oracle"], score
 
 
-def test_where_the_reference_is_not_perfect_the_oracle_is_what_was_found_better(monkeypatch):
-    """A poor plan of the reference must not be the last word: others' races are replayed, and improved."""
-    class Stays(foresight._Reference):
+def test_the_oracle_improves_on_an_imperfect_reference(monkeypatch):
+    """With a poor reference, the races of other policies are replayed and improved."""
+    class Stays(foresight._ReferencePolicy):
         def decide(self, observation: Observation) -> Decision:
             return Decision(Command("STAY_OUT"), "")
 
-    monkeypatch.setattr(foresight, "_Reference", Stays)
+    monkeypatch.setattr(foresight, "_ReferencePolicy", Stays)
     scenario = make_scenario("dry_strategy_sprint", 21)
     foresight.best_commands.cache_clear()
-    found = foresight.best_commands(scenario)
+    commands = foresight.best_commands(scenario)
     foresight.best_commands.cache_clear()
-    best = foresight._scores(scenario, [found])[0]
+    best = foresight._scores(scenario, [commands])[0]
     others = [played(scenario, policy_for(name, scenario), name).score["score"] for name in NON_ORACLE]
     assert best > max(others)
-    assert best >= foresight._scores(scenario, foresight._neighbours(scenario, list(found))).max() or best == 1.0
+    assert best >= foresight._scores(scenario, foresight._neighbours(scenario, list(commands))).max() or best == 1.0
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_best_stops_differ_from_seed_to_seed(family):
-    """Few seeds here; `spread` counts 200 of each family."""
-    spread = plan_diversity(family, 16)
-    assert spread["most"] <= 0.5 and len(spread["laps"]) > 3 and len(spread["compounds"]) > 2
-    assert as_text_of(spread).startswith(family)
+    """A small sample; the module's command runs 200 seeds per family."""
+    diversity = plan_diversity(family, 16)
+    assert diversity["most"] <= 0.5 and len(diversity["laps"]) > 3 and len(diversity["compounds"]) > 2
+    assert as_text_of(diversity).startswith(family)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -107,18 +110,18 @@ def test_the_plan_of_the_reference_can_be_called_as_it_stands():
 
 
 def test_the_expert_sees_observations_only():
-    """Nothing of the scenario, the race or the scoring's reference is within his reach but observations."""
+    """It has no access to the scenario, the race or the reference."""
     assert list(inspect.signature(Expert.decide).parameters) == ["self", "o"]
     assert not any(word in inspect.getsource(expert) for word in ("make_scenario", "reference_of", "scenario."))
     env = RaceEnvironment()
     observation = env.reset(5, "weather_roulette")
     player = Expert(futures=6)
     player.begin(observation)
-    env.begin(make_scenario("dry_strategy_sprint", 1))  # whatever is on now, he decides by what he was shown
+    env.begin(make_scenario("dry_strategy_sprint", 1))  # its decision depends on the observation alone
     assert isinstance(player.decide(observation).command, Command)
 
 
-def test_the_expert_plans_with_the_circuit_he_is_given():
+def test_the_expert_plans_with_the_circuit_passed_to_it():
     name = make_scenario("dry_strategy_sprint", 4).circuit.circuit
     slow = replace(circuit_prior(name), stop_loss_green_s=60.0)
     scenario = make_scenario("dry_strategy_sprint", 4, circuits={name: slow})
@@ -136,7 +139,7 @@ def test_the_expert_decides_alike_on_the_same_observations_and_says_why():
     assert all(d["reason"].endswith(".") and len(d["reason"]) < 160 for d in first.decisions)
 
 
-def test_the_expert_reacts_to_what_he_sees():
+def test_the_expert_reacts_to_observations():
     plans = {tuple(map(tuple, play(f, s, Expert(futures=8)).info["stops"])) for f in FAMILIES for s in range(3)}
     assert len(plans) > 9
 
@@ -156,7 +159,7 @@ def test_futures_agree_with_what_is_known():
     assert (state.compound[:, 0] == truth.compound[0, 0]).all()
     assert np.abs((state.elapsed_s - state.elapsed_s[:, :1]).min(axis=1)
                   - (truth.elapsed_s[0] - truth.elapsed_s[0, 0]).min()).max() < 0.2
-    assert len({tuple(row) for row in np.asarray(futures.race.setup.status)}) > 3  # nobody knows when it comes
+    assert len({tuple(row) for row in np.asarray(futures.race.setup.status)}) > 3  # closures to come are unknown
     assert len(set(state.cliff_laps[:, 0])) == 40
 
 
@@ -171,7 +174,7 @@ def test_a_race_can_be_played_and_read(policy):
     assert f"P{race.info['position']}" in race_text(race) and race.decisions[-1]["command"] in race_text(race)
 
 
-def test_a_policy_whose_output_does_not_parse_is_counted_not_mended():
+def test_output_that_does_not_parse_is_counted_and_not_repaired():
     class Babble:
         def begin(self, observation: Observation) -> None:
             pass
@@ -186,6 +189,12 @@ def test_a_policy_whose_output_does_not_parse_is_counted_not_mended():
         parse(race.decisions[0]["command"])
 
 
+def test_other_lists_of_policies_keep_the_order_of_the_registry():
+    assert SCRIPTED == tuple(POLICIES) == (*NON_ORACLE, ORACLE)
+    assert [name for name in STORED_POLICIES if name not in STAGES] == list(POLICIES)
+    assert set(DEGENERATE) < set(NON_ORACLE)
+
+
 def test_an_unknown_policy_names_the_valid_ones():
     with pytest.raises(UnknownPolicy, match="expert, oracle"):
         play("dry_strategy_sprint", 1, "grpo")
@@ -195,5 +204,5 @@ def test_racing_needs_numpy_only():
     extra = {"torch", "pandas", "scipy", "gymnasium", "dagster", "duckdb", "openenv"}
     code = ("import sys, f1_pipelines.sim.policies, f1_pipelines.sim.environment.vector; "
             f"print(sorted({extra} & set(sys.modules)))")
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
-    assert told.stdout.strip() == "[]"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert result.stdout.strip() == "[]"

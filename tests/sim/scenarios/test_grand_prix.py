@@ -1,4 +1,4 @@
-"""A Grand Prix from a weekend: the same field, another future with every seed."""
+"""A Grand Prix from a weekend: the same field, and another race with every seed."""
 from __future__ import annotations
 
 from collections import Counter
@@ -31,7 +31,7 @@ def races(grand_prix):
     return [make_grand_prix(grand_prix, "driver-f", seed) for seed in SEEDS]
 
 
-def test_the_field_is_the_weekends_and_the_future_the_seeds(grand_prix, races):
+def test_the_weekend_gives_the_field_and_the_seed_the_race(grand_prix, races):
     entries = {e.driver: e for e in grand_prix.entries}
     for s in races:
         assert (s.family, s.split, s.weekend, s.cars, s.laps) == ("grand_prix", "grand_prix", "2026-belgium", 22, 44)
@@ -46,19 +46,19 @@ def test_the_field_is_the_weekends_and_the_future_the_seeds(grand_prix, races):
     assert make_grand_prix(replace(grand_prix, rain_chance=0.1), "driver-f", 3) != races[3]
 
 
-def test_chances_are_those_that_are_stated(grand_prix, races):
+def test_stated_chances_are_true(grand_prix, races):
     more = [*races, *(make_grand_prix(grand_prix, 7, seed) for seed in range(100, 240))]
     sc = next(c for c in more[0].closures if c.kind == "sc")
     begins = np.mean([((s.status == SC) & (np.roll(s.status, 1) != SC)).sum() for s in more])
-    assert 0.7 * sc.chance < begins <= 1.1 * sc.chance  # one on top of another is left out
+    assert 0.7 * sc.chance < begins <= 1.1 * sc.chance  # overlapping periods are left out
     wet = np.mean([s.shower is not None for s in more])
     assert abs(wet - grand_prix.rain_chance) < 4 * (0.24 / len(more)) ** 0.5
 
 
 def test_its_races_are_sound(races):
     race, plans = prepare(setup_of(races)), plans_of(races)
-    nobody, racing = np.full(len(races), -1), np.ones(len(races), dtype=int)
-    history = run(race, lambda race, state: calls_with(race, state, plans, nobody, racing), record=True)
+    no_call, racing = np.full(len(races), -1), np.ones(len(races), dtype=int)
+    history = run(race, lambda race, state: calls_with(race, state, plans, no_call, racing), record=True)
     assert not check_race(race, history)
     result = classify(race, history[-1])
     assert not (result.status[:, 1:] == DISQUALIFIED).any()
@@ -66,12 +66,12 @@ def test_its_races_are_sound(races):
     stops = history[-1].stops[dry][:, 1:][history[-1].out[dry][:, 1:] == 0]
     assert 1.0 < stops.mean() < 3.5 and stops.min() >= 1
     assert 0.02 < (history[-1].out[:, 1:] > 0).mean() < 0.25
-    # Nobody drives far beyond the end of his tyres: who is worn out comes in.
+    # No car drives far beyond the end of its tyres: on worn tyres it stops.
     past = np.stack([np.where(s.out == 0, s.wear_laps - s.cliff_laps, -1.0) for s in history])[:-3, dry, 1:]
     assert np.quantile(past, 0.999) < 3.0
 
 
-def test_a_strategist_plans_within_the_life_of_his_tyres():
+def test_plans_stay_within_tyre_life():
     for name in ("monaco", "bahrain", "monza"):
         circuit = circuit_prior(name)
         for start in range(3):
@@ -83,11 +83,11 @@ def test_a_strategist_plans_within_the_life_of_his_tyres():
                 assert (np.diff(ends, prepend=0) <= [circuit.cliff_laps[c] for c in tyres]).all()
 
 
-@pytest.mark.parametrize(("car", "told"), [
+@pytest.mark.parametrize(("car", "message"), [
     ("schumacher", "no car of the grid"), ("driver", "several cars"), (1, "no car of the grid"), ("", "no car"),
     ("x" * 5000, "no car of the grid")])
-def test_a_car_that_does_not_start_is_named_with_those_that_do(grand_prix, car, told):
-    with pytest.raises(BadScenario, match=told) as problem:
+def test_an_unknown_car_is_refused_with_the_list_of_cars(grand_prix, car, message):
+    with pytest.raises(BadScenario, match=message) as problem:
         make_grand_prix(grand_prix, car, 1)
     assert "driver-a (2)" in str(problem.value) and len(str(problem.value)) < 900
 
@@ -98,7 +98,7 @@ def test_a_seed_out_of_range_is_refused(grand_prix, seed):
         make_grand_prix(grand_prix, 7, seed)
 
 
-def test_too_small_a_weekend_is_refused(grand_prix):
+def test_a_weekend_with_too_few_cars_or_laps_is_refused(grand_prix):
     with pytest.raises(BadScenario, match="4 cars"):
         make_grand_prix(replace(grand_prix, entries=grand_prix.entries[:4]), 2, 1)
     with pytest.raises(BadScenario, match="1 laps"):  # Belgium 2021
@@ -106,15 +106,15 @@ def test_too_small_a_weekend_is_refused(grand_prix):
 
 
 def test_repeating_a_race_is_preparing_it_again(grand_prix):
-    """Every table of the engine, whatever it is laid out by."""
+    """Holds for every table of the engine, whatever its axes."""
     sprints = [make_scenario("weather_roulette", k) for k in range(3)] + [make_scenario("late_safety_car", 2)]
     full = [make_grand_prix(grand_prix, 7, seed) for seed in range(2)]
-    for scenarios, first, of in ((sprints, 2, [2, 0, 0, 3, 1]), (sprints[:1], 0, [0] * 4), (full, 0, [1, 0, 1])):
-        setup, of = setup_of(scenarios), np.array(of)
-        quick, slow = repeat(prepare(setup, first=first), of), prepare(setup.take(of), first=first)
-        for name, wanted in vars(slow).items():
+    for scenarios, first, episodes in ((sprints, 2, [2, 0, 0, 3, 1]), (sprints[:1], 0, [0] * 4), (full, 0, [1, 0, 1])):
+        setup, episodes = setup_of(scenarios), np.array(episodes)
+        quick, slow = repeat(prepare(setup, first=first), episodes), prepare(setup.take(episodes), first=first)
+        for name, expected in vars(slow).items():
             if name not in ("setup", "engine"):
-                assert np.array_equal(getattr(quick, name), wanted), name
+                assert np.array_equal(getattr(quick, name), expected), name
         assert isinstance(quick, Race) and quick.setup.seeds.tolist() == slow.setup.seeds.tolist()
 
 

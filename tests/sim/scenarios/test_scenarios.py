@@ -36,10 +36,10 @@ def field(family: str, count: int = COUNT):
 
 
 def stay_out_all(scenarios):
-    """The races in which we never stop: (race, states after each lap)."""
+    """Races in which our car never stops: (race, states after each lap)."""
     race, plans = prepare(setup_of(scenarios)), plans_of(scenarios)
-    nobody, racing = np.full(len(scenarios), -1), np.ones(len(scenarios), dtype=int)
-    return race, run(race, lambda race, state: calls_with(race, state, plans, nobody, racing), record=True)
+    no_call, racing = np.full(len(scenarios), -1), np.ones(len(scenarios), dtype=int)
+    return race, run(race, lambda race, state: calls_with(race, state, plans, no_call, racing), record=True)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -60,8 +60,8 @@ def test_the_same_seed_is_the_same_sprint_in_another_process():
     code = ("from f1_pipelines.sim.scenarios import *; s = make_scenario('weather_roulette', 12); "
             "print(s.race_seed, s.numbers, s.pace_s.tobytes().hex(), s.rain.tobytes().hex(), s.plan_lap.tolist())")
     s = make_scenario("weather_roulette", 12)
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60).stdout
-    assert told.split() == str(" ".join(map(str, (s.race_seed, s.numbers, s.pace_s.tobytes().hex(),
+    output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60).stdout
+    assert output.split() == str(" ".join(map(str, (s.race_seed, s.numbers, s.pace_s.tobytes().hex(),
                                                    s.rain.tobytes().hex(), s.plan_lap.tolist())))).split()
 
 
@@ -96,7 +96,7 @@ def test_unseen_circuits_are_not_trained_on(family):
     (("dry_strategy_sprint", MAX_SEED, "test" if split_of("dry_strategy_sprint", MAX_SEED) != "test" else "train"),
      "belongs to split"),
 ])
-def test_bad_input_is_named(arguments, wanted):
+def test_bad_input_is_refused_with_the_reason(arguments, wanted):
     with pytest.raises((BadScenario, UnknownFamily), match=wanted):
         make_scenario(*arguments)
 
@@ -106,11 +106,11 @@ def test_another_circuit_belongs_to_no_split():
     assert (scenario.circuit.circuit, scenario.split) == ("monaco", "chosen_circuit")
 
 
-def test_what_is_told_beforehand_has_the_chances_it_states():
+def test_forecasts_have_the_chances_that_they_state():
     wet = field("weather_roulette", 400)
     for chance in {s.forecast.chance for s in wet}:
-        told = [s.shower is not None for s in wet if s.forecast.chance == chance]
-        assert abs(np.mean(told) - chance) < 4 * (chance * (1 - chance) / len(told)) ** 0.5
+        rained = [s.shower is not None for s in wet if s.forecast.chance == chance]
+        assert abs(np.mean(rained) - chance) < 4 * (chance * (1 - chance) / len(rained)) ** 0.5
     off = [s.shower.onset_lap - s.forecast.onset_lap for s in wet if s.shower]
     assert set(off) == {-1, 0, 1} and abs(np.mean(np.array(off) == 0) - 0.6) < 0.1
     closed = np.mean([(s.status == SC).any() for s in field("late_safety_car", 400)])
@@ -118,20 +118,20 @@ def test_what_is_told_beforehand_has_the_chances_it_states():
 
 
 def stop_laps(scenarios, column):
-    """(E,) lap of the first stop of a car, 0 for none."""
+    """Lap of the first stop of a car, 0 for none, (E,)."""
     race, history = stay_out_all(scenarios)
     stops = np.stack([h.stops[:, column] for h in history])
     return np.where(stops[-1] > 0, (stops > 0).argmax(axis=0), 0)
 
 
-def test_opponents_react_each_in_his_way():
+def test_opponents_react_by_character():
     closed = [s for s in field("late_safety_car", 200) if (s.status == SC).any()]
     begin = np.array([(s.status != GREEN).argmax() + 1 for s in closed])
     plan = np.stack([s.plan_lap[0] for s in closed])
     open_then = (plan > begin[:, None] + 3)
     lap = stop_laps(closed, OPPORTUNIST)
     took = (np.abs(lap - begin) <= 1)[open_then[:, OPPORTUNIST]]
-    assert took.mean() > 0.9  # far from his own lap, he takes the safety car
+    assert took.mean() > 0.9  # far from its planned lap, it still uses the safety car
     follower = stop_laps(closed, 1)
     assert (np.abs(follower - begin) <= 1)[open_then[:, 1]].mean() < 0.2  # the plan follower does not
     dry = field("dry_strategy_sprint", 200)
@@ -151,7 +151,7 @@ def test_the_defender_covers_a_stop_from_right_behind():
     assert (covered < 0).any() and np.quantile(covered, 0.03) >= -5  # a puncture may come before
 
 
-def test_equal_scenarios_are_one_and_changed_ones_are_not():
+def test_scenarios_are_equal_only_if_all_fields_are():
     a, b = make_scenario("late_safety_car", 5), make_scenario("late_safety_car", 5)
     assert a == b and len({a, b}) == 1
     assert replace(a, status=np.zeros_like(a.status) + 1) != a

@@ -1,4 +1,4 @@
-"""A score lies in [0, 1] to the last bit, whatever its parts are."""
+"""Scores lie in [0, 1] exactly, for any parts."""
 import math
 
 from hypothesis import example, given
@@ -21,8 +21,8 @@ COUNT = st.integers(0, 60)
 
 
 @given(st.tuples(*[SHARE] * len(DIMENSIONS)))
-@example((1.0,) * 6)
-@example((0.0,) * 6)
+@example((1.0,) * len(DIMENSIONS))
+@example((0.0,) * len(DIMENSIONS))
 def test_the_weighted_sum_stays_within_0_and_1(parts):
     total = Score(*parts).total
     assert 0.0 <= total <= 1.0

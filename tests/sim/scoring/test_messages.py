@@ -1,4 +1,4 @@
-"""Messages are worth what they say about this race, not the words in them."""
+"""Messages earn by what they say about the race, not by their words."""
 from __future__ import annotations
 
 from dataclasses import replace
@@ -29,7 +29,7 @@ def test_the_coming_stop_with_lap_and_compound_earns_in_full():
     assert score(STOP_AT_7, radio(6, "box soon")) == 0.5  # names neither
     assert score(STOP_AT_7, radio(8, "Box lap 9 for hards")) == 0.0  # will not happen
     assert score(STOP_AT_7, radio(6, "Box next lap for softs")) == 0.0  # wrong tyre
-    assert score(STOP_AT_7, radio(1, "Box lap 7 for hards")) == 0.0  # true, but nobody remembers that for six laps
+    assert score(STOP_AT_7, radio(1, "Box lap 7 for hards")) == 0.0  # true, but six laps too early
 
 
 def test_keywords_without_truth_earn_nothing_however_often():
@@ -49,11 +49,11 @@ def test_saying_it_again_costs():
     once = score(STOP_AT_7, radio(5, "Box lap 7 for hards"))
     twice = score(STOP_AT_7, radio(5, "Box lap 7 for hards"), radio(6, "Box lap 7 for hards"))
     assert twice < once
-    said = [radio(lap, "Box lap 7 for hards") for lap in (5, 6)]
-    assert comms(said, STOP_AT_7)[1] == ["true", "repeated"]
+    messages = [radio(lap, "Box lap 7 for hards") for lap in (5, 6)]
+    assert comms(messages, STOP_AT_7)[1] == ["true", "repeated"]
 
 
-def test_rain_is_told_in_time_or_not_at_all():
+def test_rain_earns_in_time_only():
     wet = Course(DRY[:5] + tuple(replace(lap, rain=0.6) for lap in DRY[5:]), ())
     assert due_topics(wet) == ["stay", "rain"]
     assert score(wet, radio(4, "Rain from lap 6")) == 0.5
@@ -62,7 +62,7 @@ def test_rain_is_told_in_time_or_not_at_all():
     assert score(STOP_AT_7, radio(4, "Rain from lap 6")) == 0.0
 
 
-def test_a_safety_car_is_told_while_it_is_out_and_by_its_name():
+def test_a_safety_car_earns_while_it_is_out_and_by_its_name():
     closed = Course(DRY[:5] + tuple(replace(lap, status=SC) for lap in DRY[5:8]) + DRY[8:], ((7, HARD, False),))
     assert due_topics(closed) == ["closed"]
     assert score(closed, radio(6, "Safety car is out")) == 1.0
@@ -71,7 +71,7 @@ def test_a_safety_car_is_told_while_it_is_out_and_by_its_name():
     assert score(closed, radio(3, "safety car possible"), radio(6, "Safety car")) > 0.8  # a guess is no claim
 
 
-def test_the_rival_is_told_with_the_truth_about_him():
+def test_the_rival_earns_if_the_claim_is_true():
     title = replace(STOP_AT_7, stops=(), rival=44)
     assert due_topics(title) == ["stay", "rival"]
     assert score(title, radio(5, "Car 44 is 2.4 s behind")) == 0.5
@@ -80,13 +80,13 @@ def test_the_rival_is_told_with_the_truth_about_him():
     assert score(title, radio(5, "Car 16 is ahead")) == 0.0  # true, but not the rival
 
 
-def test_the_media_are_told_the_truth_but_earn_nothing():
+def test_statements_to_the_media_must_be_true_and_earn_nothing():
     assert score(STOP_AT_7, radio(6, "Box lap 7 for hards", "BRIEF_MEDIA")) == 0.0
     assert score(STOP_AT_7, radio(6, "Box lap 7 for hards"), radio(8, "we saw rain now", "BRIEF_MEDIA")) == 0.75
 
 
 @pytest.mark.parametrize("text", ["", "...", "box" * 100, "lap 999 box lap 0 for hards", "#44 #16 car car 7",
                                   "rain lap 7.5 s"])
-def test_odd_texts_are_judged_not_tripped_over(text):
+def test_any_text_is_scored(text):
     claims_of(text, 3)
     assert 0.0 <= score(STOP_AT_7, radio(3, text)) <= 1.0

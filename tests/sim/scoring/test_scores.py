@@ -1,4 +1,4 @@
-"""The six dimensions are paid for racing, and examples in docstrings run."""
+"""Dimensions reward racing, and examples in docstrings run."""
 from __future__ import annotations
 
 import doctest
@@ -40,13 +40,13 @@ def test_breaking_the_rule_costs_the_race_the_strategy_the_tyres_and_operations(
 def test_questions_and_messages_are_not_paid_for():
     scenario = make_scenario("dry_strategy_sprint", 3)
     silent, _ = final(scenario, {6: "PIT_NOW hard"})
-    asks = {1: "INSPECT_FUEL_MARGIN", 2: "REQUEST_FORECAST", 3: "ASSESS_UNDERCUT_WINDOW", 4: "REQUEST_INFO tyres",
-            5: "ESCALATE_TO_PRINCIPAL", 6: "PIT_NOW hard"}
-    asked, _ = final(scenario, asks)
-    assert asked.as_dict() == silent.as_dict()
+    questions = {1: "INSPECT_FUEL_MARGIN", 2: "REQUEST_FORECAST", 3: "ASSESS_UNDERCUT_WINDOW", 4: "REQUEST_INFO tyres",
+                 5: "ESCALATE_TO_PRINCIPAL", 6: "PIT_NOW hard"}
+    inquisitive, _ = final(scenario, questions)
+    assert inquisitive.as_dict() == silent.as_dict()
 
 
-def test_regret_is_zero_for_the_best_stops_and_counts_stops_that_nobody_tried():
+def test_regret_is_zero_for_the_best_stops_and_covers_stops_that_were_not_raced():
     scenario = make_scenario("late_safety_car", 4)
     reference = reference_of(scenario)
     regrets = [reference.regret_s(scenario, stops) for stops in stop_sets(scenario)]
@@ -70,8 +70,8 @@ def test_a_reference_is_a_legal_race_of_this_car(family):
         assert (reference.codes == NOTHING).any()
 
 
-def test_the_same_race_judged_in_another_process_order_is_the_same():
-    """Scores depend on the race alone: not on what was raced before it (references are kept)."""
+def test_a_score_does_not_depend_on_earlier_races():
+    """References are cached, but scores depend on the race alone."""
     scenario = make_scenario("championship_decider", 9)
     a, _ = final(scenario, {5: "PIT_NOW hard"})
     for seed in range(3):
