@@ -24,7 +24,7 @@ export GOMP_SPINCOUNT = 0
 WORKERS ?= 2
 READY := $(VENV)/.ready
 
-.PHONY: help setup demo test coverage dev serve bench docs lint clean free-pools
+.PHONY: help setup demo test dev serve bench docs lint clean free-pools
 
 help:  ## Show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -53,12 +53,11 @@ endif
 demo: setup  ## Run the whole flow and print the evaluation and the next prediction
 	@$(BIN)/python -m f1_pipelines demo
 
-test: setup  ## Run the tests
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "not gpu and not live" $(PYTEST_ARGS)
-
-coverage: setup  ## Run the tests and print the lines that they miss
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "not gpu and not live" \
-		--cov=f1_pipelines --cov-report=term-missing:skip-covered $(PYTEST_ARGS)
+test: setup  ## Run the tests and print their coverage
+	$(BIN)/python -m slipcover --source f1_pipelines --skip-covered --out .coverage -m \
+		pytest -n $(WORKERS) --dist loadgroup -m "not gpu and not live" $(PYTEST_ARGS); \
+		status=$$?; awk 'END {print "Coverage: " $$4 " % of " $$2 " lines; missed lines by file in .coverage"}' .coverage; \
+		exit $$status
 
 dev: setup  ## Open the Dagster UI on http://127.0.0.1:3000
 	-@$(BIN)/f1 doctor --free-pools --quiet
