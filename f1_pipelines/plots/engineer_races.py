@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from f1_pipelines.plots import panels
 from f1_pipelines.plots.race import draw_race, head_in, height_in
-from f1_pipelines.plots.style import DPI, INK, SMALL_PT, TEXT_PT, name_of
+from f1_pipelines.plots.style import DPI, INK, SMALL_PT, TEXT_PT, display_name
 from f1_pipelines.sim.policies.play import Played
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def story_figure(before: Played, after: Played) -> Figure:
     tall = max(down + height_in(race, half) for down, race in zip(lower, races, strict=True))
     figure = Figure(figsize=(STORY_IN, TITLE_IN + tall), dpi=DPI, facecolor="white")
     title, body = cast("Any", figure).subfigures(2, 1, height_ratios=(TITLE_IN, tall), hspace=0)
-    words = [f"{name_of(race.policy)} {race.score['score']:.2f}" for race in races]
+    words = [f"{display_name(race.policy)} {race.score['score']:.2f}" for race in races]
     title.text(0.012, 0.4, f"One race, two pit walls: {words[0]}, {words[1]}", fontsize=TEXT_PT + 4, color=INK,
                fontweight="bold", va="center")
     for part, down, race in zip(body.subfigures(1, 2, wspace=0), lower, races, strict=True):

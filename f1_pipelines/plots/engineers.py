@@ -15,9 +15,9 @@ from f1_pipelines.plots.style import (
     SMALL_PT,
     TEXT_PT,
     TITLE_PT,
-    name_of,
-    plain,
-    style_of,
+    display_name,
+    policy_style,
+    style_axes,
     styled_figure,
 )
 from f1_pipelines.sim.scenarios import FAMILIES, UNSEEN_FAMILY
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 ALL = "all"
-PARTS = (ALL, *FAMILIES, "unseen_circuit")
-TITLES = {ALL: "all families", UNSEEN_FAMILY: f"unseen: {name_of(UNSEEN_FAMILY)}",
+PANELS = (ALL, *FAMILIES, "unseen_circuit")
+TITLES = {ALL: "all families", UNSEEN_FAMILY: f"unseen: {display_name(UNSEEN_FAMILY)}",
           "unseen_circuit": "unseen circuits, all families"}
-LINES = ("untrained", "sft", "expert")  # policies that the score of a training is held against
-LOSSES = (0.05, 0.1, 0.2, 0.5, 1, 2, 5)  # ticks, those in sight
-APART_PT = 9.0  # least distance of two labels
-SMOOTH = 5  # steps of a moving mean
-DASHES = ("-", "--", ":", "-.")  # training seeds, in turn
+REFERENCE_POLICIES = ("untrained", "sft", "expert")  # policies that the score of a training is held against
+LOSS_TICKS = (0.05, 0.1, 0.2, 0.5, 1, 2, 5)  # ticks, those in sight
+LABEL_GAP_PT = 9.0  # least distance of two labels
+SMOOTHING_STEPS = 5  # steps of a moving mean
+LINE_STYLES = ("-", "--", ":", "-.")  # training seeds, in turn
 
 
 def training_figure(curve: pd.DataFrame, leaderboard: pd.DataFrame) -> Figure:
@@ -47,18 +47,18 @@ def training_figure(curve: pd.DataFrame, leaderboard: pd.DataFrame) -> Figure:
     """
     figure = styled_figure(3.0)
     left, right = figure.subplots(1, 2, width_ratios=(1, 1.6))
-    plain(left, "SFT: loss on the expert's commands")
+    style_axes(left, "SFT: loss on the expert's commands")
     for run, rows in _runs(curve, "sft", "loss"):
         left.plot(rows["step"], rows["value"], color=COLOURS["sft"], linewidth=1.1, **run)
     left.set_yscale("log")
     low, high = left.get_ylim()
-    ticks = [loss for loss in LOSSES if low <= loss <= high]
+    ticks = [loss for loss in LOSS_TICKS if low <= loss <= high]
     left.set_yticks(ticks, [f"{loss:g}" for loss in ticks])
     left.minorticks_off()
-    plain(right, "GRPO: score that practised calls came to")
+    style_axes(right, "GRPO: score that practised calls came to")
     for run, rows in _runs(curve, "grpo", "score"):
         right.plot(rows["step"], rows["value"], color=COLOURS["grpo"], linewidth=0.6, alpha=0.3, label="_raw")
-        right.plot(rows["step"], rows["value"].rolling(SMOOTH, 1, center=True).mean(), color=COLOURS["grpo"],
+        right.plot(rows["step"], rows["value"].rolling(SMOOTHING_STEPS, 1, center=True).mean(), color=COLOURS["grpo"],
                    linewidth=1.4, **run)
     for k, (run, rows) in enumerate(_runs(curve, "grpo", "selection_score")):
         right.plot(rows["step"], rows["value"], color=INK, linewidth=0.9, marker="o", markersize=3.5,
@@ -82,13 +82,13 @@ def scores_figure(leaderboard: pd.DataFrame) -> Figure:
     policies = overall["policy"].tolist()
     figure = styled_figure(2 * (0.175 * len(policies) + 0.75))
     grid = figure.subplots(2, 4, sharex=True, sharey=True).ravel()
-    for axes, part in zip(grid, PARTS, strict=True):
+    for axes, part in zip(grid, PANELS, strict=True):
         rows = leaderboard[leaderboard["family"] == part].set_index("policy").reindex(policies).dropna(subset="mean")
-        plain(axes)
-        axes.set_title(TITLES.get(part, name_of(part)), fontsize=TEXT_PT, color=INK, loc="left",
+        style_axes(axes)
+        axes.set_title(TITLES.get(part, display_name(part)), fontsize=TEXT_PT, color=INK, loc="left",
                        fontweight="bold" if part == ALL else "normal")
         for policy, row in rows.iterrows():
-            at, style = policies.index(policy), style_of(str(policy))
+            at, style = policies.index(policy), policy_style(str(policy))
             axes.plot([row["low"], row["high"]], [at, at], color=style["color"], linewidth=1.2, marker="|",
                       markersize=7, zorder=2, label="_interval")
             axes.plot(row["mean"], at, markersize=4 if style["marker"] != "*" else 6, linestyle="", zorder=3,
@@ -101,7 +101,7 @@ def scores_figure(leaderboard: pd.DataFrame) -> Figure:
         axes.set_ylim(-0.7, len(policies) - 0.3)
     grid[0].set_xlim(0, 1.03)
     grid[0].set_xticks([0, 0.25, 0.5, 0.75, 1], ["0", ".25", ".5", ".75", "1"])
-    grid[0].set_yticks(range(len(policies)), [name_of(policy) for policy in policies])
+    grid[0].set_yticks(range(len(policies)), [display_name(policy) for policy in policies])
     for axes in grid[4:]:
         axes.set_xlabel("score", fontsize=TEXT_PT, color=INK)
     for axes in grid[::4]:
@@ -119,11 +119,11 @@ def journey_figure(stages: pd.DataFrame) -> Figure:
     """
     figure = styled_figure(3.2, 7.5)
     axes = figure.subplots()
-    plain(axes)
+    style_axes(axes)
     mean = stages["mean"].to_numpy(float)
     axes.plot(range(len(stages)), mean, color="#c8c8c8", linewidth=1.2, zorder=1, label="_way")
     for at, row in enumerate(stages.itertuples()):
-        style = style_of(row.policy)
+        style = policy_style(row.policy)
         axes.plot([at, at], [row.low, row.high], color=style["color"], linewidth=1.6, marker="_", markersize=10,
                   zorder=2, label="_interval")
         axes.plot(at, row.mean, markersize=5.5, linestyle="", zorder=3, label=row.label,
@@ -155,14 +155,14 @@ def _runs(curve: pd.DataFrame, stage: str, metric: str) -> list[tuple[dict[str, 
     """Style and rows of each run, by training seed."""
     rows = curve[(curve["stage"] == stage) & (curve["metric"] == metric)].astype({"value": float})
     runs = rows.sort_values("step").groupby(["training_seed", "run"])
-    return [({"linestyle": DASHES[k % len(DASHES)], "label": f"training seed {seed}"}, part)
+    return [({"linestyle": LINE_STYLES[k % len(LINE_STYLES)], "label": f"training seed {seed}"}, part)
             for k, ((seed, _), part) in enumerate(runs)]
 
 
 def _reference_lines(axes: Axes, leaderboard: pd.DataFrame) -> None:
-    """Mean and interval of the policies of `LINES` over all families, named at the right end."""
+    """Mean and interval of the policies of `REFERENCE_POLICIES` over all families, named at the right end."""
     rows = leaderboard[(leaderboard["family"] == ALL) & (leaderboard["variant"] == "plain")].set_index("policy")
-    shown = rows.loc[[policy for policy in LINES if policy in rows.index]].sort_values("mean")
+    shown = rows.loc[[policy for policy in REFERENCE_POLICIES if policy in rows.index]].sort_values("mean")
     for policy, row in shown.iterrows():
         axes.axhspan(row["low"], row["high"], color=COLOURS[policy], alpha=0.15, linewidth=0, label="_interval")
         axes.axhline(row["mean"], color=COLOURS[policy], linewidth=1.2, label="_line")
@@ -170,7 +170,8 @@ def _reference_lines(axes: Axes, leaderboard: pd.DataFrame) -> None:
     scale_pt = axes.get_window_extent().height / np.ptp(axes.get_ylim()) / axes.figure.dpi * 72
     above = -np.inf
     for policy, row in shown.iterrows():  # from the lowest up, none over another
-        above = max(row["mean"] * scale_pt, above + APART_PT)
-        axes.annotate(f"{name_of(policy)} {row['mean']:.2f}", (1, row["mean"]), (3, above - row["mean"] * scale_pt),
+        above = max(row["mean"] * scale_pt, above + LABEL_GAP_PT)
+        axes.annotate(f"{display_name(policy)} {row['mean']:.2f}", (1, row["mean"]),
+                      (3, above - row["mean"] * scale_pt),
                       xycoords=("axes fraction", "data"), textcoords="offset points", va="center", fontsize=SMALL_PT,
                       color=COLOURS[policy], fontweight="bold", annotation_clip=False)

@@ -49,7 +49,7 @@ def draw_heading(figure: Figure | SubFigure, lines: list[tuple[str, float, str]]
 
 def draw_places(axes: Axes, race: Played, calls: list[PlottedCall]) -> None:
     """Place by lap from the grid on, one line a car; ours carries the laps of our calls."""
-    laps = _shared(axes, race)
+    laps = _prepare_lap_axes(axes, race)
     for tone, number in enumerate(race.grid):
         rows = [row for row in race.laps if row["car"] == number]
         ours, driven = rows[0]["ours"], [row for row in rows if row["position"]]
@@ -86,7 +86,7 @@ def draw_places(axes: Axes, race: Played, calls: list[PlottedCall]) -> None:
 
 def draw_rain(axes: Axes, race: Played) -> None:
     """Intensity of the rain in each lap, 0 to 1."""
-    laps = _shared(axes, race)
+    laps = _prepare_lap_axes(axes, race)
     rain = {row["lap"]: row["rain"] for row in race.laps}
     axes.tick_params(labelbottom=False)
     axes.set_yticks([])
@@ -101,7 +101,7 @@ def draw_rain(axes: Axes, race: Played) -> None:
 
 def draw_tyres(axes: Axes, race: Played) -> None:
     """The stints of each car, by finish; the letter is the compound's."""
-    _shared(axes, race)
+    _prepare_lap_axes(axes, race)
     order = finish_order(race)
     for row, number in enumerate(order):
         for compound, first, last in stints_of(race, number):
@@ -134,7 +134,7 @@ def draw_calls(axes: Axes, calls: list[PlottedCall], of: int, columns: int, widt
         axes.text(x + 0.14 / across, y, str(call.lap), fontsize=SMALL_PT, fontweight="bold", color=OURS, va="top",
                   ha="right")
         text = axes.text(x + 0.20 / across, y, call.text, fontsize=SMALL_PT, color=INK, va="top", parse_math=False)
-        _cut(text, (width_in / columns - 0.36) * axes.figure.dpi)
+        _shorten(text, (width_in / columns - 0.36) * axes.figure.dpi)
 
 
 def stints_of(race: Played, number: int) -> list[tuple[str, int, int]]:
@@ -155,7 +155,7 @@ def finish_order(race: Played) -> list[int]:
                                             or -last[number]["lap"]))
 
 
-def _cut(text: Text, most_pixels: float) -> None:
+def _shorten(text: Text, most_pixels: float) -> None:
     """Shorten a text until it fits."""
     words = text.get_text()
     while (width := text.get_window_extent().width) > most_pixels:
@@ -163,7 +163,7 @@ def _cut(text: Text, most_pixels: float) -> None:
         text.set_text(words.rstrip() + "…")
 
 
-def _shared(axes: Axes, race: Played) -> int:
+def _prepare_lap_axes(axes: Axes, race: Played) -> int:
     """What the panels over laps have in common: the distance, the closed track, no frame. The laps."""
     from matplotlib.ticker import MaxNLocator
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from f1_pipelines.plots import panels
-from f1_pipelines.plots.calls import calls_of, made
+from f1_pipelines.plots.calls import active_decisions, calls_of
 from f1_pipelines.sim.policies.play import Played
 
 if TYPE_CHECKING:
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
 
 WIDTH_IN, DPI = 9.0, 160  # a README shows it 900 pixels wide
-COLOURS = 96  # more are not to be seen, and fewer bytes load sooner
+PALETTE_SIZE = 96  # more are not to be seen, and fewer bytes load sooner
 HEAD_IN, LEFT_IN, RIGHT_IN, BETWEEN_IN = 0.34, 0.46, 0.66, 0.08
 RAIN_IN, DRY_IN, LAPS_IN, FOOT_IN = 0.50, 0.17, 0.36, 0.06  # LAPS_IN: the numbers of the laps below the tyres
 CAR_IN, CALL_IN = 0.20, 0.155  # of each car's row and each line of the log
-MOST_CALLS, COLUMN_IN = 16, 4.0
+MAX_CALLS, COLUMN_IN = 16, 4.0
 
 
 class BadPicture(ValueError):
@@ -71,7 +71,7 @@ def save_race(race: Played, path: str | Path) -> Path:
     draw_race(figure, race)
     canvas = FigureCanvasAgg(figure)
     canvas.draw()
-    Image.fromarray(np.asarray(canvas.buffer_rgba())[..., :3]).quantize(COLOURS).save(path, optimize=True)
+    Image.fromarray(np.asarray(canvas.buffer_rgba())[..., :3]).quantize(PALETTE_SIZE).save(path, optimize=True)
     return path
 
 
@@ -96,12 +96,12 @@ def draw_race(figure: Figure | SubFigure, race: Played) -> RaceAxes:
                                      sharex=panes[0] if panes and len(panes) < 3 else None))
         top -= tall + (BETWEEN_IN + below) / high_in
     axes = RaceAxes(*panes)
-    calls = calls_of(race, MOST_CALLS)
+    calls = calls_of(race, MAX_CALLS)
     panels.draw_heading(figure, panels.heading_of(race, width_in - LEFT_IN), LEFT_IN / width_in, high_in)
     panels.draw_places(axes.places, race, calls)
     panels.draw_rain(axes.rain, race)
     panels.draw_tyres(axes.tyres, race)
-    panels.draw_calls(axes.calls, calls, len(made(race)), _columns(width_in), width_in - LEFT_IN)
+    panels.draw_calls(axes.calls, calls, len(active_decisions(race)), _columns(width_in), width_in - LEFT_IN)
     return axes
 
 
@@ -112,7 +112,7 @@ def head_in(race: Played, width_in: float = WIDTH_IN) -> float:
 
 
 def _heights_in(race: Played, width_in: float) -> tuple[float, float, float, float]:
-    cars, lines = len(race.grid), -(-max(len(calls_of(race, MOST_CALLS)), 1) // _columns(width_in))
+    cars, lines = len(race.grid), -(-max(len(calls_of(race, MAX_CALLS)), 1) // _columns(width_in))
     wet = any(row["rain"] for row in race.laps)
     return max(2.4, 0.22 * cars), RAIN_IN if wet else DRY_IN, CAR_IN * cars, CALL_IN * (lines + 1)
 

@@ -42,12 +42,12 @@ def svg_of(figure: Figure) -> bytes:
     return content.getvalue()
 
 
-def style_of(policy: str) -> dict[str, Any]:
+def policy_style(policy: str) -> dict[str, Any]:
     """Colour and marker of a policy; scripts that nobody trains towards are grey."""
     return {"color": COLOURS.get(policy, FAINT), "marker": MARKERS.get(policy, "o")}
 
 
-def name_of(name: str) -> str:
+def display_name(name: str) -> str:
     """A policy or family as a reader reads it.
 
     >>> name_of("sft"), name_of("late_safety_car")
@@ -56,7 +56,7 @@ def name_of(name: str) -> str:
     return NAMES.get(name, name.replace("_", " "))
 
 
-def plain(axes: Axes, title: str = "") -> None:
+def style_axes(axes: Axes, title: str = "") -> None:
     """No frame, small type, a faint grid below everything."""
     axes.spines[["top", "right"]].set_visible(False)
     axes.tick_params(labelsize=SMALL_PT, color=FAINT, labelcolor=INK, length=2)

@@ -1,4 +1,4 @@
-"""The web: environment server, live simulator, predictions, operations, pages; and the client of the first."""
+"""The web server (OpenEnv environment, simulator, predictions, operations, pages) and the environment's client."""
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -9,7 +9,7 @@ __all__ = ["F1Action", "F1Env", "F1Observation", "F1State"]
 
 
 def __getattr__(name: str) -> object:
-    """OpenEnv takes two seconds to import: it is loaded by whoever asks for it."""
+    """Import OpenEnv on first use: it takes two seconds."""
     if name == "F1Env":
         from f1_pipelines.serve.openenv.client import F1Env
         return F1Env

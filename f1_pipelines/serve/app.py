@@ -1,25 +1,27 @@
-"""The web server: `create_app(serve_settings())` is one FastAPI application with everything that `f1 serve` serves."""
+"""The FastAPI application of `f1 serve`: `create_app(serve_settings())`."""
 from __future__ import annotations
 
 from fastapi import FastAPI
 
-from f1_pipelines.serve.errors import answer_errors
-from f1_pipelines.serve.middleware import with_limits
+from f1_pipelines.serve.errors import add_error_handlers
+from f1_pipelines.serve.middleware import add_limits
 from f1_pipelines.serve.openenv.sockets import add_openenv
 from f1_pipelines.serve.routes import episodes, operations, predictions, simulate
 from f1_pipelines.serve.settings import ServeSettings
 
 
 def create_app(settings: ServeSettings, pages: bool = True) -> FastAPI:
-    """The application: environment server, simulator, predictions, operations, pages.
+    """Build the application: environment server, simulator, predictions, operations, pages.
 
     Args:
-        pages: Without them there may be several applications in a process; NiceGUI holds only one.
+        settings: Limits, allowed origins, API key and Dagster's address.
+        pages: Whether to serve the NiceGUI pages. NiceGUI allows one application per process; without the pages a
+            process can hold several.
     """
-    # No /docs: its page loads scripts from elsewhere. /openapi.json is served.
-    app = FastAPI(title="F1 pit wall", version="1.0.0", description="Race engineer's environment, live simulator, "
+    # No /docs: that page loads scripts from other hosts. /openapi.json is served.
+    app = FastAPI(title="F1 pit wall", version="1.0.0", description="Race engineer environment, race simulator, "
                   "predictions and operations.", docs_url=None, redoc_url=None)
-    answer_errors(app)
+    add_error_handlers(app)
     add_openenv(app, settings)
     for part in (episodes, simulate, predictions, operations):
         app.include_router(part.router(settings))
@@ -27,5 +29,5 @@ def create_app(settings: ServeSettings, pages: bool = True) -> FastAPI:
         from f1_pipelines.serve.pages.mount import mount_pages
 
         mount_pages(app, settings)
-    with_limits(app, settings)
+    add_limits(app, settings)
     return app

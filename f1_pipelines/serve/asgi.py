@@ -1,4 +1,4 @@
-"""The application for `uvicorn f1_pipelines.serve.asgi:app`, as `openenv.yaml` names it."""
+"""The application for `uvicorn f1_pipelines.serve.asgi:app`; `openenv.yaml` points here."""
 from f1_pipelines.serve.app import create_app
 from f1_pipelines.serve.settings import serve_settings
 

@@ -1,6 +1,6 @@
-"""Dagster over its own GraphQL API: start a run, ask for its state, list the recent ones. Nothing is kept here.
+"""Client of Dagster's GraphQL API: start runs, read their status, list recent runs. Stores nothing.
 
-The webserver that answers is the one of `make dev`, whose daemon takes the runs up. Neither has to be on this machine.
+It talks to the webserver of `make dev`, whose daemon launches the runs. Both may be on another machine.
 """
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import Any
 
 import requests
 
-AT_WORK = ("QUEUED", "NOT_STARTED", "STARTING", "STARTED", "CANCELING")
-ASSET_JOB = "__ASSET_JOB"  # Dagster's own name of a run of chosen assets
-_ANSWERS_WITHIN_S = 10.0
+UNFINISHED = ("QUEUED", "NOT_STARTED", "STARTING", "STARTED", "CANCELING")
+ASSET_JOB = "__ASSET_JOB"  # Dagster's job name for runs of selected assets
+_TIMEOUT_S = 10.0
 _RUN = "id jobName status creationTime startTime endTime tags { key value } assetSelection { path }"
 _LOCATION = "repositoriesOrError { ... on RepositoryConnection { nodes { name location { name } jobs { name } } } }"
 _DAEMONS = "instance { runQueuingSupported daemonHealth { allDaemonStatuses { daemonType healthy } } }"
@@ -25,12 +25,12 @@ _FRESHNESS = "{ assetNodes { assetKey { path } groupName assetMaterializations(l
 
 
 class DagsterUnavailable(RuntimeError):
-    """Dagster does not answer, or nothing would take a run up. The message says what to do."""
+    """Dagster does not answer, or no daemon would launch a run. The message says what to do."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """A run as Dagster knows it. `job` is `__ASSET_JOB` for a run of chosen assets."""
+    """A run as Dagster reports it. `job` is `__ASSET_JOB` for a run of selected assets."""
 
     id: str
     job: str
@@ -43,115 +43,120 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Materialized:
-    """When an asset was last made, and of which weekend."""
+class AssetFreshness:
+    """When an asset was last materialized, and for which weekend."""
 
     asset: str
     group: str
-    at: datetime | None
+    materialized_at: datetime | None
     weekend: str | None
 
 
 class DagsterApi:
-    """One Dagster webserver."""
+    """Client of one Dagster webserver."""
 
     def __init__(self, url: str):
         """
         Args:
-            url: Of the webserver, `http://127.0.0.1:3000` for `make dev`.
+            url: Address of the webserver; `http://127.0.0.1:3000` for `make dev`.
         """
         self.url = url.rstrip("/")
 
     def start(self, job: str, weekend: str, assets: Sequence[str] = ()) -> str:
-        """Start a job for a weekend; the id of its run.
+        """Start a run of a job for one weekend.
 
         Args:
-            job: Its name, or `ASSET_JOB` with the assets to materialize.
+            job: Name of the job, or `ASSET_JOB` to materialize `assets`.
+            weekend: Key of the weekend, the run's partition.
+            assets: Names of the assets to materialize; empty for all assets of the job.
+
+        Returns:
+            The id of the run.
 
         Raises:
-            DagsterUnavailable: The webserver or the daemon is not running, or it refuses.
+            DagsterUnavailable: The webserver or the daemon is not running, or Dagster rejects the run.
         """
-        state = self._ask(f"{{ {_LOCATION} {_DAEMONS} }}")
-        if problem := _idle_queue(state["instance"]):
+        state = self._query(f"{{ {_LOCATION} {_DAEMONS} }}")
+        if problem := _queue_problem(state["instance"]):
             raise DagsterUnavailable(problem)
         repositories = [node for node in state["repositoriesOrError"].get("nodes", [])
-                        if job in {known["name"] for known in node["jobs"]}]
+                        if job in {node_job["name"] for node_job in node["jobs"]}]
         if not repositories:
-            raise DagsterUnavailable(f"Dagster runs, but knows no job {job}; its code location failed to load: the "
-                                     "Dagster UI says why")
+            raise DagsterUnavailable(f"Dagster is running but has no job {job}: its code location failed to load; see "
+                                     "the Dagster UI")
         selector = {"repositoryLocationName": repositories[0]["location"]["name"],
                     "repositoryName": repositories[0]["name"],
                     "jobName": job, "assetSelection": [{"path": [asset]} for asset in assets] or None}
         tags = [{"key": "dagster/partition", "value": weekend}, {"key": "f1/asked_by", "value": "serve"}]
-        launched = self._ask(_LAUNCH, params={"selector": selector, "mode": "default",
-                                              "executionMetadata": {"tags": tags}})["launchRun"]
+        launched = self._query(_LAUNCH, params={"selector": selector, "mode": "default",
+                                                "executionMetadata": {"tags": tags}})["launchRun"]
         if launched["__typename"] != "LaunchRunSuccess":
-            raise DagsterUnavailable(f"Dagster refused {job} of {weekend} ({launched['__typename']}); "
-                                     "the Dagster UI says why")
-        return launched["run"]["id"]
+            raise DagsterUnavailable(f"Dagster rejected {job} for {weekend} ({launched['__typename']}); see the "
+                                     "Dagster UI")
+        return str(launched["run"]["id"])
 
     def run(self, run_id: str) -> Run | None:
-        """The run of that id, None where Dagster knows none."""
+        """Return the run with that id, or None if Dagster has none."""
         runs = self.runs(1, run_ids=[run_id])
         return runs[0] if runs else None
 
-    def at_work(self, job: str, weekend: str) -> Run | None:
-        """A run of that job and weekend that has not ended."""
-        runs = self.runs(1, pipelineName=job, statuses=AT_WORK, tags=[{"key": "dagster/partition", "value": weekend}])
+    def unfinished_run(self, job: str, weekend: str) -> Run | None:
+        """Return a run of that job and weekend that has not ended, or None."""
+        runs = self.runs(1, pipelineName=job, statuses=UNFINISHED,
+                         tags=[{"key": "dagster/partition", "value": weekend}])
         return runs[0] if runs else None
 
-    def runs(self, limit: int, run_ids: Sequence[str] | None = None, **chosen: object) -> list[Run]:
-        """The newest runs first, at most so many; `chosen` are fields of Dagster's RunsFilter."""
+    def runs(self, limit: int, run_ids: Sequence[str] | None = None, **filters: object) -> list[Run]:
+        """List at most `limit` runs, newest first; `filters` are fields of Dagster's RunsFilter."""
         ids = {"runIds": list(run_ids)} if run_ids else {}
-        answer = self._ask(_RUNS, filter={**ids, **chosen}, limit=limit)["runsOrError"]
-        return [_as_run(run) for run in answer.get("results", [])]
+        reply = self._query(_RUNS, filter={**ids, **filters}, limit=limit)["runsOrError"]
+        return [_parse_run(run) for run in reply.get("results", [])]
 
-    def materialized(self) -> list[Materialized]:
-        """When each asset was last made, by group and name."""
+    def asset_freshness(self) -> list[AssetFreshness]:
+        """List when each asset was last materialized, by group and name."""
         assets = []
-        for node in self._ask(_FRESHNESS)["assetNodes"]:
+        for node in self._query(_FRESHNESS)["assetNodes"]:
             last: dict[str, Any] = next(iter(node["assetMaterializations"]), {"timestamp": 0, "partition": None})
-            assets.append(Materialized(node["assetKey"]["path"][-1], node["groupName"] or "",
-                                       _instant(float(last["timestamp"]) / 1000), last["partition"]))
-        return sorted(assets, key=lambda made: (made.group, made.asset))
+            assets.append(AssetFreshness(node["assetKey"]["path"][-1], node["groupName"] or "",
+                                         _utc(float(last["timestamp"]) / 1000), last["partition"]))
+        return sorted(assets, key=lambda row: (row.group, row.asset))
 
-    def idle_queue(self) -> str | None:
-        """Why a run would only be queued and never begin; None where it would."""
-        return _idle_queue(self._ask(f"{{ {_DAEMONS} }}")["instance"])
+    def queue_problem(self) -> str | None:
+        """Return why a queued run would never start, or None if it would."""
+        return _queue_problem(self._query(f"{{ {_DAEMONS} }}")["instance"])
 
-    def _ask(self, query: str, **variables: object) -> dict[str, Any]:
+    def _query(self, query: str, **variables: object) -> dict[str, Any]:
         try:
             body: dict[str, Any] = {"query": query, "variables": variables}
-            reply = requests.post(f"{self.url}/graphql", json=body,
-                                  timeout=_ANSWERS_WITHIN_S)
-            reply.raise_for_status()
-            body_of_reply = reply.json()
+            response = requests.post(f"{self.url}/graphql", json=body, timeout=_TIMEOUT_S)
+            response.raise_for_status()
+            reply = response.json()
         except (requests.RequestException, ValueError):
-            raise DagsterUnavailable("Dagster's webserver does not answer; start it with `make dev`, or say where it "
-                                     "is in F1_DAGSTER_URL") from None
-        if body_of_reply.get("errors") or not body_of_reply.get("data"):
-            raise DagsterUnavailable("Dagster's webserver does not understand this project's questions; is it of "
-                                     "version 1.13?")
-        return body_of_reply["data"]
+            raise DagsterUnavailable("Dagster's webserver does not answer; start it with `make dev`, or set "
+                                     "F1_DAGSTER_URL to its address") from None
+        if reply.get("errors") or not reply.get("data"):
+            raise DagsterUnavailable("Dagster's webserver rejected the query; this project needs Dagster 1.13")
+        data: dict[str, Any] = reply["data"]
+        return data
 
 
-def _idle_queue(instance: dict[str, Any]) -> str | None:
+def _queue_problem(instance: dict[str, Any]) -> str | None:
     healthy = {status["daemonType"] for status in instance["daemonHealth"]["allDaemonStatuses"] if status["healthy"]}
     if instance["runQueuingSupported"] and "QUEUED_RUN_COORDINATOR" not in healthy:
-        return ("Dagster's daemon is not running, so a run would be queued and never begin; start it with `make dev`, "
-                "or `dagster-daemon run`")
+        return ("Dagster's daemon is not running, so a queued run would never start; start it with `make dev` or "
+                "`dagster-daemon run`")
     return None
 
 
-def _as_run(run: dict[str, Any]) -> Run:
+def _parse_run(run: dict[str, Any]) -> Run:
     tags = {tag["key"]: tag["value"] for tag in run["tags"]}
-    span = [tags.get(f"dagster/asset_partition_range_{end}") for end in ("start", "end")]
-    weekend = tags.get("dagster/partition") or (f"{span[0]}...{span[1]}" if all(span) else None)
+    first, last = (tags.get(f"dagster/asset_partition_range_{end}") for end in ("start", "end"))
+    weekend = tags.get("dagster/partition") or (f"{first}...{last}" if first and last else None)
     return Run(run["id"], run["jobName"], run["status"], weekend,
                tuple(key["path"][-1] for key in run["assetSelection"] or ()),
                datetime.fromtimestamp(run["creationTime"], UTC),
-               _instant(run["startTime"]), _instant(run["endTime"]))
+               _utc(run["startTime"]), _utc(run["endTime"]))
 
 
-def _instant(seconds: float | None) -> datetime | None:
+def _utc(seconds: float | None) -> datetime | None:
     return datetime.fromtimestamp(seconds, UTC) if seconds else None

@@ -1,4 +1,4 @@
-"""Errors as clients see them: one sentence in `detail`, and nothing of what came, which might not even be text."""
+"""Error replies: one sentence in `detail`. They never repeat the request, which may not be valid text."""
 from __future__ import annotations
 
 import logging
@@ -8,31 +8,32 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
-FAULT = "the server failed at this; its log says why."
+SERVER_FAULT = "internal server error; see the server log."
 
 
-def answer_errors(app: FastAPI) -> None:
-    """Let the application answer errors this way."""
-    app.exception_handler(RequestValidationError)(_not_understood)
-    app.exception_handler(HTTPException)(_refused)
+def add_error_handlers(app: FastAPI) -> None:
+    """Register the handlers for invalid requests and HTTP errors."""
+    app.exception_handler(RequestValidationError)(_validation_error)
+    app.exception_handler(HTTPException)(_http_error)
 
 
-def fault(problem: Exception) -> JSONResponse:
-    """The reply to a fault of ours: the log has the traceback, the client a sentence."""
+def fault_response(problem: Exception) -> JSONResponse:
+    """Log the traceback and return a 500 reply that reveals nothing."""
     logging.getLogger(__name__).error("a request failed", exc_info=problem)
-    return JSONResponse({"detail": FAULT}, 500)
+    return JSONResponse({"detail": SERVER_FAULT}, 500)
 
 
-async def _not_understood(_: Request, problem: RequestValidationError) -> JSONResponse:
-    errors = [{"loc": [_plain(part) for part in error["loc"]], "msg": _plain(error["msg"]), "type": error["type"]}
+async def _validation_error(_: Request, problem: RequestValidationError) -> JSONResponse:
+    errors = [{"loc": [_encodable(part) for part in error["loc"]], "msg": _encodable(error["msg"]),
+               "type": error["type"]}
               for error in problem.errors()]
     return JSONResponse({"detail": errors}, 422)
 
 
-async def _refused(_: Request, problem: HTTPException) -> JSONResponse:
-    return JSONResponse({"detail": _plain(problem.detail)}, problem.status_code, problem.headers)
+async def _http_error(_: Request, problem: HTTPException) -> JSONResponse:
+    return JSONResponse({"detail": _encodable(problem.detail)}, problem.status_code, problem.headers)
 
 
-def _plain(text: object) -> object:
-    """Text without the half characters that JSON allows and UTF-8 does not."""
+def _encodable(text: object) -> object:
+    """Replace lone surrogates, which JSON allows and UTF-8 does not."""
     return text.encode("utf-8", "replace").decode() if isinstance(text, str) else text

@@ -1,4 +1,4 @@
-"""What every request meets first: size, rate and origin limits on the way in, security headers on the way out."""
+"""Middleware for every request: limits on size, rate and origin, and security headers on every reply."""
 from __future__ import annotations
 
 import time
@@ -12,14 +12,14 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from f1_pipelines.serve.errors import FAULT, fault
+from f1_pipelines.serve.errors import SERVER_FAULT, fault_response
 from f1_pipelines.serve.rate_limit import RateLimiter
 from f1_pipelines.serve.settings import ServeSettings
 
-SAFE = ("GET", "HEAD", "OPTIONS")
+SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 POLICY_VIOLATION = 1008  # WebSocket close code
-SECURITY = {
-    # The pages are Vue templates compiled in the browser, hence eval and inline; nothing comes from elsewhere.
+SECURITY_HEADERS = {
+    # NiceGUI compiles Vue templates in the browser, which needs eval and inline; nothing loads from other hosts.
     "Content-Security-Policy": "default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval'; "
                                "style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; font-src 'self' data:; "
                                "connect-src 'self'; object-src 'none'; base-uri 'self'; form-action 'self'; "
@@ -30,8 +30,8 @@ SECURITY = {
 }
 
 
-def with_limits(app: FastAPI, settings: ServeSettings) -> None:
-    """Put the guard before all routes."""
+def add_limits(app: FastAPI, settings: ServeSettings) -> None:
+    """Add the limits, and CORS headers if other origins are allowed."""
     if settings.origins:
         app.add_middleware(CORSMiddleware, allow_origins=settings.origins, allow_methods=["GET", "POST"],
                            allow_headers=["Content-Type", "X-Session-Id", "X-API-KEY"],
@@ -40,78 +40,78 @@ def with_limits(app: FastAPI, settings: ServeSettings) -> None:
 
 
 class RequestLimits:
-    """ASGI middleware around everything."""
+    """ASGI middleware that enforces the limits of `ServeSettings`."""
 
     def __init__(self, app: ASGIApp, settings: ServeSettings, clock: Callable[[], float] = time.monotonic) -> None:
-        self._app, self._most_bytes = app, settings.body_kib * 1024
+        self._app, self._max_bytes = app, settings.body_kib * 1024
         self._origins = {origin.rstrip("/") for origin in settings.origins}
-        self._buckets = RateLimiter(settings.requests_per_s, settings.burst, clock)
+        self._rate_limiter = RateLimiter(settings.requests_per_s, settings.burst, clock)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             await self._request(scope, receive, send)
-        elif scope["type"] == "websocket" and not (self._same_origin(scope) and self._may_ask(scope) == 0.0):
+        elif scope["type"] == "websocket" and not (self._same_origin(scope) and self._wait_s(scope) == 0.0):
             await receive()
-            await send({"type": "websocket.close", "code": POLICY_VIOLATION})  # before accept: a bare 403
+            await send({"type": "websocket.close", "code": POLICY_VIOLATION})  # before accept: the client gets a 403
         else:
             await self._app(scope, receive, send)
 
     async def _request(self, scope: Scope, receive: Receive, send: Send) -> None:
-        begun, taken = False, 0
+        response_started, received_bytes = False, 0
 
-        async def limited() -> Message:
-            nonlocal taken
+        async def receive_limited() -> Message:
+            nonlocal received_bytes
             message = await receive()
-            taken += len(message.get("body", b""))
-            if taken > self._most_bytes:
+            received_bytes += len(message.get("body", b""))
+            if received_bytes > self._max_bytes:
                 raise HTTPException(413, self._too_large())
             return message
 
-        async def secured(message: Message) -> None:
-            nonlocal begun
+        async def send_with_headers(message: Message) -> None:
+            nonlocal response_started
             if message["type"] == "http.response.start":
-                begun = True
+                response_started = True
                 headers = MutableHeaders(scope=message)
-                for name, value in SECURITY.items():
+                for name, value in SECURITY_HEADERS.items():
                     headers.setdefault(name, value)
             await send(message)
 
-        async def withheld(message: Message) -> None:
+        async def send_without_details(message: Message) -> None:
             if message["type"] == "http.response.start" and message["status"] == 500:
-                raise HTTPException(500, FAULT)  # who answers so, NiceGUI's error page for one, may tell too much
-            await secured(message)
+                raise HTTPException(500, SERVER_FAULT)  # replaces pages that print the exception, such as NiceGUI's
+            await send_with_headers(message)
 
         refusal = self._refusal(scope)
         try:
-            await (refusal or self._app)(scope, limited, withheld)
+            await (refusal or self._app)(scope, receive_limited, send_without_details)
         except Exception as problem:
             reply = JSONResponse({"detail": problem.detail}, problem.status_code) \
-                if isinstance(problem, HTTPException) else fault(problem)
-            if not begun:
-                await reply(scope, receive, secured)
+                if isinstance(problem, HTTPException) else fault_response(problem)
+            if not response_started:
+                await reply(scope, receive, send_with_headers)
 
     def _refusal(self, scope: Scope) -> JSONResponse | None:
-        """Why a request is not even looked at."""
-        wait_s = self._may_ask(scope)
+        """Return the reply to a request that exceeds a limit, else None."""
+        wait_s = self._wait_s(scope)
         if wait_s:
-            return JSONResponse({"detail": f"too many requests; again in {wait_s:.1f} s."}, 429,
+            return JSONResponse({"detail": f"too many requests; try again in {wait_s:.1f} s."}, 429,
                                 {"Retry-After": str(int(wait_s) + 1)})
-        if scope["method"] not in SAFE and not self._same_origin(scope):
-            return JSONResponse({"detail": "pages of other sites may not ask this server."}, 403)
+        if scope["method"] not in SAFE_METHODS and not self._same_origin(scope):
+            return JSONResponse({"detail": "requests from pages of other sites are not allowed."}, 403)
         length = Headers(scope=scope).get("content-length", "0")
-        if length.isdecimal() and int(length) > self._most_bytes:
+        if length.isdecimal() and int(length) > self._max_bytes:
             return JSONResponse({"detail": self._too_large()}, 413)
         return None
 
     def _too_large(self) -> str:
-        return f"a request has at most {self._most_bytes // 1024} KiB."
+        return f"the request is too large; at most {self._max_bytes // 1024} KiB are allowed."
 
-    def _may_ask(self, scope: Scope) -> float:
-        """0 if its address may ask now, else after how long [s]."""
-        return self._buckets.take(scope["client"][0] if scope.get("client") else "")
+    def _wait_s(self, scope: Scope) -> float:
+        """Return 0 if the client's address may send a request now, else the time to wait [s]."""
+        return self._rate_limiter.take(scope["client"][0] if scope.get("client") else "")
 
     def _same_origin(self, scope: Scope) -> bool:
-        """Whether no page of another site is behind it. Programs send no Origin."""
+        """Whether the request comes from no page of another site. Programs send no Origin header."""
         headers = Headers(scope=scope)
         origin = headers.get("origin")
         return origin is None or origin in self._origins or urlsplit(origin).netloc == headers.get("host")

@@ -1,6 +1,6 @@
-"""Who may sit on the pit wall of a served race: the scripted policies and every promoted language model.
+"""Policies for served races: the scripted ones and every promoted language model.
 
-What is not available is an error that says so; no script ever stands in for a model.
+An unavailable model is an error; no other policy replaces it.
 """
 from __future__ import annotations
 
@@ -22,60 +22,60 @@ from f1_pipelines.sim.scenarios import Scenario
 if TYPE_CHECKING:
     from f1_pipelines.engineer.inference.engineer import Engineer
 
-LOADED = 3  # language models kept in memory, the ones asked for last
-FOLDER = "engineers"  # in the folder of checkpoints
+MODEL_CACHE_SIZE = 3  # language models in memory, the most recently used
+ENGINEERS_FOLDER = "engineers"  # in the folder of checkpoints
 
 
 class PolicyUnavailable(RuntimeError):
-    """A policy that exists but can't be had here and now. Says why."""
+    """The policy exists but can't be loaded. The message says why."""
 
 
 @dataclass(frozen=True)
-class Offer:
-    """A policy by name. `kind` is `scripted`, `oracle` (knows the future) or `language model`."""
+class AvailablePolicy:
+    """A policy to choose from. `kind` is `scripted`, `oracle` (knows the future) or `language model`."""
 
     name: str
     kind: str
-    checkpoint: str = ""  # of a language model
+    checkpoint: str = ""  # checkpoint id of a language model
 
 
 @dataclass(frozen=True)
-class Promoted:
-    """A promoted language model: its checkpoint and the folder of that in the folder of engineers."""
+class PromotedEngineer:
+    """A promoted language model: its checkpoint id and the name of its folder in `ENGINEERS_FOLDER`."""
 
     checkpoint: str
     folder: str
 
 
 class LanguageModel:
-    """A model on the pit wall. What it puts out is called as it stands, parsed or not."""
+    """A language model as a policy. Its output is the command, valid or not."""
 
-    def __init__(self, checkpoint: str, engineer: Engineer, turn: threading.Lock) -> None:
-        self._checkpoint, self._engineer, self._turn = checkpoint, engineer, turn
+    def __init__(self, checkpoint: str, engineer: Engineer, lock: threading.Lock) -> None:
+        self._checkpoint, self._engineer, self._lock = checkpoint, engineer, lock
 
     def begin(self, observation: Observation) -> None:
-        """Nothing to prepare: it answers each observation alone."""
+        """Does nothing: the model keeps no state between observations."""
 
     def decide(self, observation: Observation) -> Decision:
-        """Its greedy answer. Races that ask at once wait for each other."""
-        with self._turn:
+        """Return the greedy completion. Concurrent races take turns."""
+        with self._lock:
             [output] = self._engineer.commands([observation.text])
-        return Decision(output, f"Put out by the language model {self._checkpoint}.")
+        return Decision(output, f"Output of the language model {self._checkpoint}.")
 
 
-def offers() -> list[Offer]:
-    """All that `policy_named` takes, scripted ones first."""
-    scripted = [Offer(name, "oracle" if name == "oracle" else "scripted") for name in POLICIES]
-    return scripted + [Offer(name, "language model", engineer.checkpoint) for name,
-                       engineer in promoted_engineers().items()]
+def available_policies() -> list[AvailablePolicy]:
+    """List the policies that `create_policy` accepts, the scripted ones first."""
+    scripted = [AvailablePolicy(name, "oracle" if name == "oracle" else "scripted") for name in POLICIES]
+    return scripted + [AvailablePolicy(name, "language model", engineer.checkpoint)
+                       for name, engineer in promoted_engineers().items()]
 
 
-def policy_named(name: str, scenario: Scenario) -> Policy:
-    """A fresh policy for one race.
+def create_policy(name: str, scenario: Scenario) -> Policy:
+    """Create a policy for one race.
 
     Raises:
-        UnknownPolicy: There is none of that name; the message lists those there are.
-        PolicyUnavailable: A promoted model that can't be loaded.
+        UnknownPolicy: No policy has that name; the message lists the valid ones.
+        PolicyUnavailable: The language model can't be loaded.
     """
     if name in POLICIES:
         return POLICIES[name](scenario)
@@ -83,28 +83,29 @@ def policy_named(name: str, scenario: Scenario) -> Policy:
     if name not in engineers:
         raise UnknownPolicy(f"unknown policy {str(name)[:40]!r}. Valid: {', '.join([*POLICIES, *engineers])}.")
     promoted = engineers[name]
-    engineer, turn = _loaded(promoted.checkpoint, settings().checkpoints_path / FOLDER / promoted.folder)
-    return LanguageModel(promoted.checkpoint, engineer, turn)
+    engineer, lock = _load_engineer(promoted.checkpoint,
+                                    settings().checkpoints_path / ENGINEERS_FOLDER / promoted.folder)
+    return LanguageModel(promoted.checkpoint, engineer, lock)
 
 
-def promoted_engineers() -> dict[str, Promoted]:
-    """Every promoted language model by name, `grpo-tiny` for one; none where the warehouse has none."""
+def promoted_engineers() -> dict[str, PromotedEngineer]:
+    """Return every promoted language model by name, such as `grpo-tiny`; empty without a warehouse."""
     try:
         with published() as connection:
             rows = connection.execute("SELECT stage || '-' || profile, checkpoint, path FROM strategy.engineers "
                                       "WHERE promoted ORDER BY ALL").fetchall()
-    except (NoWarehouse, duckdb.CatalogException):  # a warehouse from before there were engineers
+    except (NoWarehouse, duckdb.CatalogException):  # an old warehouse has no table of engineers
         return {}
-    return {name: Promoted(checkpoint, folder) for name, checkpoint, folder in rows}
+    return {name: PromotedEngineer(checkpoint, folder) for name, checkpoint, folder in rows}
 
 
-@lru_cache(maxsize=LOADED)
-def _loaded(checkpoint: str, folder: Path) -> tuple[Engineer, threading.Lock]:
+@lru_cache(maxsize=MODEL_CACHE_SIZE)
+def _load_engineer(checkpoint: str, folder: Path) -> tuple[Engineer, threading.Lock]:
     from f1_pipelines.checkpoints.store import CheckpointError
     from f1_pipelines.engineer.inference.checkpoints import load_engineer
 
     try:
         return load_engineer(folder), threading.Lock()
-    except CheckpointError:  # its words name the folder
-        raise PolicyUnavailable(f"the language model {checkpoint} can't be loaded: its files are gone, damaged, or of "
-                                "another version; `f1 doctor` and a new training help.") from None
+    except CheckpointError:  # its message names the folder
+        raise PolicyUnavailable(f"the language model {checkpoint} can't be loaded: its files are missing, damaged or "
+                                "from another version; run `f1 doctor`, or train it again.") from None

@@ -1,4 +1,4 @@
-"""The published copy of the warehouse, one connection a question: one kept open would go on seeing old rows."""
+"""Read access to the published copy of the warehouse, with a new connection per request to see the latest rows."""
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -11,22 +11,20 @@ from f1_pipelines.warehouse.database import WarehouseError, WarehouseFile, Wrong
 
 
 class NoWarehouse(RuntimeError):
-    """There is nothing to read. The message says what to do and names no path: strangers read it."""
+    """There is no readable warehouse. The message says what to do and names no path, because clients see it."""
 
 
 @contextmanager
 def published() -> Iterator[duckdb.DuckDBPyConnection]:
-    """A read-only connection to what was published last.
+    """Open a read-only connection to the published warehouse.
 
     Raises:
-        NoWarehouse: Nothing was, or it can't be read.
+        NoWarehouse: No warehouse is published, or it can't be read.
     """
     try:
         with WarehouseFile(settings().f1_warehouse).read() as connection:
             yield connection
     except WrongSchema:
-        raise NoWarehouse("the warehouse was written by another version of this project; `f1 doctor` says what to "
-                          "do") from None
+        raise NoWarehouse("the warehouse was written by another version of this project; run `f1 doctor`") from None
     except WarehouseError:
-        raise NoWarehouse("no warehouse is published here yet; fill one with `make demo`, `f1 doctor` says more") \
-            from None
+        raise NoWarehouse("no warehouse is published yet; create one with `make demo`, or run `f1 doctor`") from None

@@ -1,4 +1,4 @@
-"""What the prediction API is asked and replies. Missing values are unknown, never zero."""
+"""Requests and replies of the prediction API. A missing value is null, never 0."""
 from __future__ import annotations
 
 from datetime import datetime
@@ -10,32 +10,33 @@ Stage = Literal["entry", "practice", "qualifying", "grid"]
 Key = Annotated[str, Field(min_length=1, max_length=60, examples=["2026-monaco"])]
 
 
-class Refusal(BaseModel):
-    """Why there is no answer, in one sentence."""
+class ErrorDetail(BaseModel):
+    """The reason for an error, in one sentence."""
 
     detail: str
 
 
-class Question(BaseModel):
-    """Which weekend: its key or `next`, or season and round."""
+class PredictionRequest(BaseModel):
+    """A weekend, by its key (or `next`) or by season and round."""
 
     model_config = ConfigDict(extra="forbid")
 
     weekend: Key | None = None
     season: int | None = Field(None, ge=1950, le=2100)
     round: int | None = Field(None, ge=1, le=40)
-    stage: Stage | None = Field(None, description="By what was known then; the last stage reached without.")
-    model: Key | None = Field(None, description="A checkpoint or `promoted`; without, the forecast that stood.")
+    stage: Stage | None = Field(None, description="Use only data known at this stage; default: the latest.")
+    model: Key | None = Field(None, description="A checkpoint id or `promoted`; default: the last forecast before "
+                                                "the race.")
 
     @model_validator(mode="after")
-    def _one_of_both(self) -> Question:
+    def _weekend_or_round(self) -> PredictionRequest:
         if (self.weekend is None) == (self.season is None or self.round is None):
-            raise ValueError("wanted either weekend, like 2026-monaco, or season and round")
+            raise ValueError("give either weekend, like 2026-monaco, or season and round")
         return self
 
 
 class RankedCar(BaseModel):
-    """One car in a predicted order. Chances are missing for a model without them, outcomes until the result."""
+    """A car in a forecast. Probabilities are null for a model without them; outcomes are null until the result."""
 
     predicted_position: int
     driver: str
@@ -51,18 +52,18 @@ class RankedCar(BaseModel):
 
 
 class Prediction(BaseModel):
-    """A predicted order, who made it when from what, and what must be said beside it."""
+    """A forecast of the finishing order, the model and data it is based on, and warnings."""
 
     weekend: str
     event: str
     circuit: str
     race_start: datetime
     stage: Stage
-    model: str = Field(description="Checkpoint id, its version")
+    model: str = Field(description="Checkpoint id")
     kind: str | None
     trained_through: str | None
     made_at: datetime
-    stored: bool = Field(description="False: ranked for this question")
+    stored: bool = Field(description="False: computed for this request")
     spearman: float | None = Field(description="Rank correlation with the result")
     exact_matches: int | None
     notices: list[str]
@@ -70,7 +71,7 @@ class Prediction(BaseModel):
 
 
 class WeekendRow(BaseModel):
-    """A weekend and what is stored of it."""
+    """A weekend and its stored data."""
 
     weekend: str
     season: int
@@ -79,9 +80,9 @@ class WeekendRow(BaseModel):
     circuit: str
     state: str
     race_start: datetime
-    source: str | None = Field(description="Of its result or qualifying; `sample` is made up")
+    source: str | None = Field(description="Source of its result or qualifying; `sample` is simulated")
     result_status: str | None
-    stages: list[str] = Field(description="At which a prediction is stored")
+    stages: list[str] = Field(description="Stages with a stored forecast")
 
 
 class ModelRow(BaseModel):
@@ -95,18 +96,18 @@ class ModelRow(BaseModel):
     created_at: datetime
 
 
-class Side(BaseModel):
-    """One of two orders that are compared."""
+class ComparedOrder(BaseModel):
+    """One of the two compared orders."""
 
     name: str
     stage: str | None
     trained_through: str | None
-    look_back: bool = Field(description="The model has learnt from this race")
-    spearman: float | None = Field(description="Rank correlation with the result, once known")
+    look_back: bool = Field(description="Whether the model was trained on this race")
+    spearman: float | None = Field(description="Rank correlation with the result; null until the result")
 
 
 class ComparedCar(BaseModel):
-    """A car's place in either order, and in the result once known."""
+    """A car's position in both orders and in the result, if known."""
 
     driver: str
     name: str
@@ -117,12 +118,12 @@ class ComparedCar(BaseModel):
 
 
 class Comparison(BaseModel):
-    """Two orders of a race, car by car."""
+    """Two finishing orders of a race, car by car."""
 
     weekend: str
     event: str
-    a: Side
-    b: Side
+    a: ComparedOrder
+    b: ComparedOrder
     spearman_between: float | None
     notices: list[str]
     cars: list[ComparedCar]

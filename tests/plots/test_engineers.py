@@ -9,14 +9,14 @@ import pytest
 from matplotlib.text import Text
 from PIL import Image
 
-from f1_pipelines.plots.engineers import PARTS, journey_figure, scores_figure, training_figure
+from f1_pipelines.plots.engineers import PANELS, journey_figure, scores_figure, training_figure
 from f1_pipelines.plots.style import png_of, svg_of
 from f1_pipelines.tables.strategy import LEADERBOARD, POLICIES, TRAINING_CURVE
 
 LEVELS = dict(zip(POLICIES, np.linspace(0.2, 0.95, len(POLICIES)).round(3), strict=True))
 
 
-def board(policies=POLICIES, parts=PARTS) -> pd.DataFrame:
+def board(policies=POLICIES, parts=PANELS) -> pd.DataFrame:
     rows = pd.DataFrame([
         {"policy": policy, "variant": variant, "family": part, "n": 30, "mean": LEVELS[policy] + shift,
          "low": LEVELS[policy] + shift - 0.02, "high": LEVELS[policy] + shift + 0.03}
@@ -69,7 +69,7 @@ def test_labels_of_close_lines_do_not_cover_each_other():
 
 def test_scores_have_a_panel_for_each_family_with_every_interval():
     figure = scores_figure(board().query("variant == 'plain'"))
-    assert len(figure.axes) == len(PARTS) == 8
+    assert len(figure.axes) == len(PANELS) == 8
     names = [label.get_text() for label in figure.axes[0].get_yticklabels()]
     assert names[0] == "random" and names[-1] == "oracle" and "GRPO" in names
     for axes in figure.axes:
@@ -86,7 +86,7 @@ def test_scores_have_a_panel_for_each_family_with_every_interval():
 def test_a_family_that_nobody_raced_stays_empty():
     some = board(parts=("all", "late_safety_car")).query("variant == 'plain'")
     figure = scores_figure(some)
-    assert [bool(axes.get_lines()) for axes in figure.axes] == [part in ("all", "late_safety_car") for part in PARTS]
+    assert [bool(axes.get_lines()) for axes in figure.axes] == [part in ("all", "late_safety_car") for part in PANELS]
 
 
 def test_a_journey_goes_from_the_bottom_of_the_gap_to_its_top():

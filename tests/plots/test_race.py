@@ -13,7 +13,7 @@ from PIL import Image
 
 from f1_pipelines.cli import main
 from f1_pipelines.plots import panels
-from f1_pipelines.plots.race import MOST_CALLS, BadPicture, RaceAxes, draw_race, height_in, picture_file, save_race
+from f1_pipelines.plots.race import MAX_CALLS, BadPicture, RaceAxes, draw_race, height_in, picture_file, save_race
 from f1_pipelines.sim.engine.drive import Calls
 from f1_pipelines.sim.engine.priors import circuit_prior
 from f1_pipelines.sim.engine.setup import RaceSetup
@@ -117,7 +117,7 @@ def test_the_file_is_a_png_as_wide_as_it_should_be(race, tmp_path):
 def test_a_grand_prix_fits_and_says_what_it_leaves_out(grand_prix, tmp_path):
     figure = Figure(figsize=(9.0, height_in(grand_prix)))
     axes = draw_race(figure, grand_prix)
-    assert axes.calls.texts[0].get_text().startswith(f"{MOST_CALLS} of 78 calls")
+    assert axes.calls.texts[0].get_text().startswith(f"{MAX_CALLS} of 78 calls")
     assert len(axes.tyres.get_yticklabels()) == 22
     cars = [text for text in [*axes.places.texts, *axes.tyres.get_yticklabels()] if "#" in text.get_text()]
     boxes = [text.get_window_extent() for text in cars]

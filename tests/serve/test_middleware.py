@@ -8,10 +8,10 @@ from starlette.testclient import TestClient
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
-from f1_pipelines.serve.errors import FAULT
-from f1_pipelines.serve.middleware import SECURITY, RequestLimits
+from f1_pipelines.serve.errors import SERVER_FAULT
+from f1_pipelines.serve.middleware import SECURITY_HEADERS, RequestLimits
 from f1_pipelines.serve.openenv.environment import F1Environment
-from f1_pipelines.serve.rate_limit import MOST_ADDRESSES, RateLimiter, TokenBucket
+from f1_pipelines.serve.rate_limit import MAX_ADDRESSES, RateLimiter, TokenBucket
 from f1_pipelines.serve.settings import ServeSettings
 
 ELSEWHERE = {"Origin": "https://elsewhere.example"}
@@ -20,7 +20,7 @@ ELSEWHERE = {"Origin": "https://elsewhere.example"}
 def test_security_headers_on_every_reply(url):
     for answer in (requests.get(f"{url}/health", timeout=30), requests.get(f"{url}/no-such-page", timeout=30),
                    requests.post(f"{url}/step", json={}, timeout=30), requests.post(f"{url}/reset", timeout=30)):
-        assert {name: answer.headers.get(name) for name in SECURITY} == SECURITY
+        assert {name: answer.headers.get(name) for name in SECURITY_HEADERS} == SECURITY_HEADERS
         assert "server" not in answer.headers
 
 
@@ -66,7 +66,7 @@ def test_a_bucket_fills_again():
 def test_addresses_have_a_bucket_each_and_not_without_end():
     buckets = RateLimiter(per_s=1.0, burst=1.0, clock=lambda: 0.0)
     assert [buckets.take(who) for who in ("a", "b", "a")] == [0.0, 0.0, 1.0]
-    for k in range(MOST_ADDRESSES):
+    for k in range(MAX_ADDRESSES):
         buckets.take(str(k))
     assert buckets.take("a") == 0.0  # forgotten
 
@@ -77,8 +77,8 @@ def test_a_fault_of_ours_names_nothing(url, monkeypatch, caplog):
 
     monkeypatch.setattr(F1Environment, "reset_async", broken)
     answer = requests.post(f"{url}/reset", timeout=30)
-    assert answer.status_code == 500 and answer.json() == {"detail": FAULT}
-    assert {name: answer.headers.get(name) for name in SECURITY} == SECURITY
+    assert answer.status_code == 500 and answer.json() == {"detail": SERVER_FAULT}
+    assert {name: answer.headers.get(name) for name in SECURITY_HEADERS} == SECURITY_HEADERS
     assert "/secret/path" in caplog.text
 
 
@@ -88,5 +88,5 @@ def test_what_others_say_of_a_fault_is_withheld():
         await HTMLResponse("OSError: can't read /secret/path", 500)(scope, receive, send)
 
     answer = TestClient(RequestLimits(page, ServeSettings())).get("/")
-    assert answer.status_code == 500 and answer.json() == {"detail": FAULT}
-    assert {name: answer.headers.get(name) for name in SECURITY} == SECURITY
+    assert answer.status_code == 500 and answer.json() == {"detail": SERVER_FAULT}
+    assert {name: answer.headers.get(name) for name in SECURITY_HEADERS} == SECURITY_HEADERS

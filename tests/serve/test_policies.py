@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 import requests
 
-from f1_pipelines.serve.policies import FOLDER, _loaded
+from f1_pipelines.serve.policies import ENGINEERS_FOLDER, _load_engineer
 from f1_pipelines.settings import settings
 from f1_pipelines.sim.environment.environment import RaceEnvironment
 from f1_pipelines.sim.environment.prompt import PROMPT_VERSION
@@ -29,7 +29,7 @@ def checkpoint(url):
     small = Architecture(hidden=16, layers=1, heads=1, kv_heads=1, head_dim=16, feed_forward=16, vocabulary=320)
     tokenizer = train_tokenizer([RaceEnvironment().reset(1, "dry_strategy_sprint").text, "STAY_OUT"], small)
     return save_engineer(fresh_model(tokenizer, small, seed=1), Rendering(tokenizer, system=False),
-                         settings().checkpoints_path / FOLDER, {"profile": "tiny", "stage": "untrained"})
+                         settings().checkpoints_path / ENGINEERS_FOLDER, {"profile": "tiny", "stage": "untrained"})
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def promoted(checkpoint):
             replace_slices(connection, ENGINEERS, ENGINEERS.conform(frame))
         if not told:
             yield checkpoint
-        _loaded.cache_clear()
+        _load_engineer.cache_clear()
 
 
 def test_a_promoted_model_is_offered_and_calls_every_lap_as_it_puts_out(url, promoted):

@@ -1,1 +1,1 @@
-"""The race engineer's environment as OpenEnv serves it: server side and typed client."""
+"""The race engineer's environment for OpenEnv: server side and typed client."""

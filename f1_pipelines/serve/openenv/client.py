@@ -10,10 +10,11 @@ from f1_pipelines.serve.openenv.models import F1Action, F1Observation, F1State
 
 
 class F1Env(EnvClient[F1Action, F1Observation, F1State]):
-    """A session of its own on the server.
+    """Client with its own session on the server.
 
-    `reset(family=..., seed=..., circuit=..., weekend=..., car=..., text=...)`, `step(F1Action(command="STAY_OUT"))`
-    and `state()`. Whatever the server refuses is a RuntimeError with its sentence.
+    Call `reset(family=..., seed=..., split=..., circuit=..., weekend=..., car=..., text=...)`,
+    `step(F1Action(command="STAY_OUT"))` and `state()`. They raise RuntimeError with the server's message if the server
+    rejects the request.
     """
 
     def _step_payload(self, action: F1Action) -> dict[str, Any]:
@@ -25,4 +26,5 @@ class F1Env(EnvClient[F1Action, F1Observation, F1State]):
         return StepResult(observation=observation, reward=payload["reward"], done=payload["done"])
 
     def _parse_state(self, payload: dict[str, Any]) -> F1State:
-        return F1State.model_validate(payload)
+        state: F1State = F1State.model_validate(payload)
+        return state

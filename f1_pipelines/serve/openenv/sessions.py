@@ -1,4 +1,4 @@
-"""Sessions of clients that speak plain HTTP: an id, an environment, and an end when nobody asks for long."""
+"""Sessions for plain HTTP clients: each has an id and an environment, and ends when it is idle or too old."""
 from __future__ import annotations
 
 import asyncio
@@ -11,79 +11,81 @@ from f1_pipelines.serve.openenv.environment import F1Environment
 
 
 class NoSession(LookupError):
-    """There is no such session, or no longer."""
+    """The session does not exist, or has ended."""
 
 
 class TooManySessions(RuntimeError):
-    """All sessions are taken."""
+    """All sessions are in use."""
 
 
 @dataclass
 class Session:
-    """One client's environment. Its requests are carried out one after the other."""
+    """One client's environment. `lock` makes its requests run one after the other."""
 
     id: str
-    begun_s: float
-    asked_s: float  # when it was asked last
+    started_s: float
+    last_request_s: float
     environment: F1Environment = field(default_factory=F1Environment)
-    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
 class Sessions:
-    """At most `most` sessions; each ends after `idle_s` without a request, and after `longest_s` in any case."""
+    """At most `max_sessions` sessions; each ends after `idle_s` without a request, at the latest after `max_age_s`."""
 
-    def __init__(self, most: int, idle_s: float, longest_s: float, clock: Callable[[], float] = time.monotonic) -> None:
-        self._most, self._idle_s, self._longest_s, self._clock = most, idle_s, longest_s, clock
-        self._held: dict[str, Session] = {}
+    def __init__(self, max_sessions: int, idle_s: float, max_age_s: float,
+                 clock: Callable[[], float] = time.monotonic) -> None:
+        self._max_sessions, self._idle_s, self._max_age_s, self._clock = max_sessions, idle_s, max_age_s, clock
+        self._sessions: dict[str, Session] = {}
 
     def __len__(self) -> int:
         self.sweep()
-        return len(self._held)
+        return len(self._sessions)
 
     def open(self) -> Session:
-        """A new session.
+        """Open a session.
 
         Raises:
-            TooManySessions: All are taken.
+            TooManySessions: All sessions are in use.
         """
         self.sweep()
-        if len(self._held) >= self._most:
-            raise TooManySessions(f"all {self._most} sessions are taken; idle ones end after {self._idle_s:.0f} s.")
-        now = self._clock()
-        session = Session(secrets.token_urlsafe(18), now, now)
-        self._held[session.id] = session
+        if len(self._sessions) >= self._max_sessions:
+            raise TooManySessions(f"all {self._max_sessions} sessions are in use; idle sessions end after "
+                                  f"{self._idle_s:.0f} s.")
+        now_s = self._clock()
+        session = Session(secrets.token_urlsafe(18), now_s, now_s)
+        self._sessions[session.id] = session
         return session
 
-    def get(self, key: str | None) -> Session:
-        """The session of that id.
+    def get(self, session_id: str | None) -> Session:
+        """Return the session with that id.
 
         Raises:
-            NoSession: There is none: never begun, closed, or ended while idle.
+            NoSession: It does not exist, was closed, or ended.
         """
         self.sweep()
-        session = self._held.get(key or "")
+        session = self._sessions.get(session_id or "")
         if session is None:
-            raise NoSession("no such session: POST /reset begins one; send its id as X-Session-Id. Idle ones end "
-                            f"after {self._idle_s:.0f} s.")
-        session.asked_s = self._clock()
+            raise NoSession("no such session: start one with POST /reset and send its id as X-Session-Id. Idle "
+                            f"sessions end after {self._idle_s:.0f} s.")
+        session.last_request_s = self._clock()
         return session
 
-    def close(self, key: str | None) -> None:
+    def close(self, session_id: str | None) -> None:
         """End a session.
 
         Raises:
-            NoSession: There is none of that id.
+            NoSession: There is no session with that id.
         """
-        self._end(self.get(key))
+        self._end(self.get(session_id))
 
     def sweep(self) -> None:
-        """End what is idle or too old, except in the middle of a request."""
-        now = self._clock()
-        for session in list(self._held.values()):
-            idle = now - session.asked_s > self._idle_s or now - session.begun_s > self._longest_s
-            if idle and not session.turn.locked():
+        """End sessions that are idle or too old, except during a request."""
+        now_s = self._clock()
+        for session in list(self._sessions.values()):
+            expired = now_s - session.last_request_s > self._idle_s or now_s - session.started_s > self._max_age_s
+            if expired and not session.lock.locked():
                 self._end(session)
 
     def _end(self, session: Session) -> None:
-        self._held.pop(session.id, None)
+        self._sessions.pop(session.id, None)
         session.environment.close()

@@ -1,4 +1,4 @@
-"""`/ws`, `/health`, `/schema`, `/metadata`: OpenEnv's own routes, its WebSocket behind limits; `/mcp`."""
+"""OpenEnv's routes `/ws` (with limits), `/health`, `/schema` and `/metadata`, and a `/mcp` that offers no tools."""
 from __future__ import annotations
 
 import asyncio
@@ -18,74 +18,74 @@ from f1_pipelines.serve.rate_limit import TokenBucket
 from f1_pipelines.serve.settings import ServeSettings
 
 NAME = "f1_race_engineer"
-# Of OpenEnv's routes. Its /reset, /step and /state make an environment for each request: episodes.py has ours.
-OURS = ("/ws", "/health", "/schema", "/metadata")
+# Used from OpenEnv. Its /reset, /step and /state create an environment per request; routes/episodes.py replaces them.
+OPENENV_PATHS = ("/ws", "/health", "/schema", "/metadata")
 
 
 def add_openenv(app: FastAPI, settings: ServeSettings) -> None:
     """Add OpenEnv's routes to the application."""
-    scratch = FastAPI()
+    openenv_app = FastAPI()
     HTTPEnvServer(F1Environment, F1Action, F1Observation, settings.sockets, env_name=NAME,
-                  state_cls=F1State).register_routes(scratch)
-    for route in scratch.routes:
-        if getattr(route, "path", None) in OURS:
+                  state_cls=F1State).register_routes(openenv_app)
+    for route in openenv_app.routes:
+        if getattr(route, "path", None) in OPENENV_PATHS:
             if isinstance(route, WebSocketRoute) and route.path == "/ws":
                 route.app = SocketLimits(route.app, settings)
             app.router.routes.append(route)
 
     @app.post("/mcp", tags=["environment"])
     async def mcp() -> JsonRpcResponse:
-        """There are no MCP tools; the error says which routes to use."""
+        """Reply that there are no MCP tools and which routes to use."""
         return JsonRpcResponse.error_response(
-            JsonRpcErrorCode.METHOD_NOT_FOUND, "no MCP tools here: play on /ws, or with /reset and /step")
+            JsonRpcErrorCode.METHOD_NOT_FOUND, "there are no MCP tools: use /ws, or /reset and /step")
 
 
 class SocketLimits:
-    """ASGI around one WebSocket route: what comes must be small JSON objects, in time, and not faster than allowed."""
+    """ASGI wrapper of one WebSocket route that limits the size, format and rate of messages and the session's time."""
 
     def __init__(self, app: ASGIApp, settings: ServeSettings) -> None:
         self._app, self._settings = app, settings
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        limits, begun_s = self._settings, time.monotonic()
-        bucket = TokenBucket(limits.messages_per_s, limits.messages_per_s, begun_s)
+        limits, started_s = self._settings, time.monotonic()
+        bucket = TokenBucket(limits.messages_per_s, limits.messages_per_s, started_s)
 
-        async def limited() -> Message:
+        async def receive_limited() -> Message:
             while True:
-                left_s = min(limits.idle_s, begun_s + limits.session_s - time.monotonic())
+                left_s = min(limits.idle_s, started_s + limits.session_s - time.monotonic())
                 try:
                     async with asyncio.timeout(left_s):
                         message = await receive()
                 except TimeoutError:
-                    await tell(WSErrorCode.SESSION_ERROR, "this session was idle or open for too long and has ended.")
+                    await send_error(WSErrorCode.SESSION_ERROR, "the session ended: it was idle or open for too long.")
                     return {"type": "websocket.disconnect", "code": 1001}
                 if message["type"] != "websocket.receive":
                     return message
                 wait_s = bucket.take(time.monotonic())
                 if wait_s:
                     await asyncio.sleep(wait_s)
-                problem = _problem(message, limits.body_kib * 1024)
+                problem = _message_error(message, limits.body_kib * 1024)
                 if problem is None:
                     return message
-                await tell(WSErrorCode.INVALID_JSON, problem)
+                await send_error(WSErrorCode.INVALID_JSON, problem)
 
-        async def tell(code: WSErrorCode, sentence: str) -> None:
-            answer = WSErrorResponse(data={"message": sentence, "code": code})
-            await send({"type": "websocket.send", "text": answer.model_dump_json()})
+        async def send_error(code: WSErrorCode, sentence: str) -> None:
+            response = WSErrorResponse(data={"message": sentence, "code": code})
+            await send({"type": "websocket.send", "text": response.model_dump_json()})
 
-        await self._app(scope, limited, send)
+        await self._app(scope, receive_limited, send)
 
 
-def _problem(message: Message, most_bytes: int) -> str | None:
-    """Why a message is not even read."""
+def _message_error(message: Message, max_bytes: int) -> str | None:
+    """Return why a message is rejected unread, or None."""
     text = message.get("text")
     if text is None or not text.lstrip().startswith("{"):
-        return "a message is a JSON object as text, like {\"type\": \"state\"}."
-    if len(text.encode("utf-8", "replace")) > most_bytes:
-        return f"a message has at most {most_bytes // 1024} KiB."
-    if "\\ud" in text.lower():  # half a character: JSON allows it, the reply that quotes it could not be sent
+        return "a message must be a JSON object as text, like {\"type\": \"state\"}."
+    if len(text.encode("utf-8", "replace")) > max_bytes:
+        return f"the message is too large; at most {max_bytes // 1024} KiB are allowed."
+    if "\\ud" in text.lower():  # a lone surrogate: JSON allows it, but a reply that quotes it could not be sent
         try:
             json.dumps(json.loads(text), ensure_ascii=False).encode()
         except ValueError:
-            return "a message is JSON in whole Unicode characters."
+            return "the message contains an incomplete Unicode character."
     return None

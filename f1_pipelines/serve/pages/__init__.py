@@ -1,1 +1,1 @@
-"""The pages, for people who would rather look than read. NiceGUI brings everything along: no build step, no network."""
+"""The web pages, built with NiceGUI: no build step, and nothing loads from other hosts."""

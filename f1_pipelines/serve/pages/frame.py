@@ -1,4 +1,4 @@
-"""What every page has around it: the name, the way to the others, light or dark, and what must be said of the data."""
+"""The frame of every page: header, navigation, light or dark theme, and notices about the data."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
@@ -13,13 +13,13 @@ from f1_pipelines.serve.published_warehouse import NoWarehouse, published
 P = ParamSpec("P")
 T = TypeVar("T")
 PAGES = (("/", "Live simulator", "sports_motorsports"), ("/predict", "Predict", "leaderboard"),
-         ("/compare", "Compare", "compare_arrows"), ("/evidence", "Training evidence", "insights"),
+         ("/compare", "Compare", "compare_arrows"), ("/evidence", "Training results", "insights"),
          ("/operations", "Operations", "tune"))
 ACCENT = "#8e24aa"
-PATIENCE_S = 30.0  # for a page to be built, on a machine that trains meanwhile [s]
+RESPONSE_TIMEOUT_S = 30.0  # to build a page; long, because the machine may be training at the same time
 _THEMES = {"auto": (None, "brightness_auto"), "light": (False, "light_mode"), "dark": (True, "dark_mode")}
-_COLOURS = {"SAMPLE": "amber-8", "STALE": "deep-orange-7", "PROVISIONAL": "orange-7", "LOOK": "blue-grey-6",
-            "SIMULATED": "blue-grey-6"}
+_COLOURS = {"SAMPLE": "amber-8", "STALE": "deep-orange-7", "PROVISIONAL": "orange-7"}
+_INFO_COLOUR = "blue-grey-6"
 _CSS = """
 .nicegui-content { padding: 0.75rem; }
 .q-card { border-radius: 10px; }
@@ -38,43 +38,43 @@ _CSS = """
 
 @contextmanager
 def frame(here: str, title: str) -> Iterator[ui.column]:
-    """A page: header, navigation, notices, and a column for its content.
+    """Build a page with header and navigation; yields the column for its content.
 
     Args:
-        here: Its path, one of `PAGES`.
-        title: Its heading.
+        here: Path of the page, one of `PAGES`.
+        title: Title of the page.
     """
     ui.page_title(f"{title} · F1 pit wall")
     ui.add_css(_CSS)
     ui.colors(primary=ACCENT)
     with ui.left_drawer(value=False, bordered=True).props("overlay behavior=mobile").classes("p-2") as drawer:
         for path, name, icon in PAGES:
-            _way(path, name, icon, here).classes("w-full").props("align=left")
+            _navigation_button(path, name, icon, here).classes("w-full").props("align=left")
     with ui.header(elevated=True).classes("items-center px-3 py-1 gap-1 bg-grey-10"):
         ui.button(icon="menu", on_click=drawer.toggle).props('flat round color=white aria-label="All pages"').classes(
             "lg:hidden")
         ui.label("F1 pit wall").classes("text-lg font-bold mr-2 whitespace-nowrap")
         with ui.row().classes("gap-0 max-lg:hidden"):
             for path, name, icon in PAGES:
-                _way(path, name, icon, here, "white")
+                _navigation_button(path, name, icon, here, "white")
         ui.space()
-        _theme()
+        _theme_button()
     with ui.column().classes("w-full max-w-screen-xl mx-auto gap-3") as content:
         yield content
 
 
-def notices(sentences: list[str]) -> None:
-    """What must be said beside data, each in the colour of its first word."""
+def show_notices(sentences: list[str]) -> None:
+    """Show notices; the keyword before the colon sets the colour."""
     for sentence in sentences:
-        first = sentence.split(":")[0].split(" ")[0].rstrip(",")
+        keyword = sentence.split(":")[0]
         with ui.row().classes(f"w-full items-center gap-2 no-wrap rounded px-3 py-1 text-white "
-                              f"bg-{_COLOURS.get(first, 'blue-grey-6')}").props("data-mark=notice"):
-            ui.icon("info" if first in ("LOOK", "Made", "SIMULATED") else "warning", size="sm")
+                              f"bg-{_COLOURS.get(keyword, _INFO_COLOUR)}").props("data-mark=notice"):
+            ui.icon("warning" if keyword in _COLOURS else "info", size="sm")
             ui.label(sentence).classes("text-sm")
 
 
-def of_the_warehouse() -> list[str]:
-    """What must be said of everything that is stored, or that nothing is."""
+def warehouse_notices() -> list[str]:
+    """Notices about the whole warehouse, or that there is none."""
     try:
         with published() as connection:
             return data_notices(connection).sentences()
@@ -83,38 +83,38 @@ def of_the_warehouse() -> list[str]:
 
 
 def card(title: str, classes: str = "w-full") -> ui.card:
-    """A card with a heading; use it as a context."""
-    made = ui.card().classes(f"{classes} p-3 gap-1")
-    with made:
+    """Create a card with a heading; use it as a context manager."""
+    titled = ui.card().classes(f"{classes} p-3 gap-1")
+    with titled:
         ui.label(title).classes("text-subtitle2 opacity-80")
-    return made
+    return titled
 
 
-def _way(path: str, name: str, icon: str, here: str, colour: str | None = None) -> ui.button:
+def _navigation_button(path: str, name: str, icon: str, here: str, colour: str | None = None) -> ui.button:
     button = ui.button(name, icon=icon, on_click=lambda: ui.navigate.to(path))
-    now = " aria-current=page" if path == here else ""
+    current = " aria-current=page" if path == here else ""
     return button.props(f"no-caps {'unelevated' if path == here else 'flat'}"
-                        f"{f' text-color={colour}' if colour else ''}{now}").classes("px-2")
+                        f"{f' text-color={colour}' if colour else ''}{current}").classes("px-2")
 
 
-def _theme() -> None:
-    """The choice of light and dark. A cookie keeps it, so that the next page begins in it."""
-    chosen = ui.context.client.request.cookies.get("theme", "auto")
-    chosen = chosen if chosen in _THEMES else "auto"
-    dark = ui.dark_mode(_THEMES[chosen][0])
-    button = ui.button(icon=_THEMES[chosen][1]).props('flat round color=white aria-label="Light or dark"')
+def _theme_button() -> None:
+    """Add the button that switches between auto, light and dark. A cookie stores the choice for other pages."""
+    theme = ui.context.client.request.cookies.get("theme", "auto")
+    theme = theme if theme in _THEMES else "auto"
+    dark = ui.dark_mode(_THEMES[theme][0])
+    button = ui.button(icon=_THEMES[theme][1]).props('flat round color=white aria-label="Light or dark"')
 
-    def turn() -> None:
-        now = next(name for name, (value, _) in _THEMES.items() if value == dark.value)
+    def switch() -> None:
+        current = next(name for name, (value, _) in _THEMES.items() if value == dark.value)
         names = list(_THEMES)
-        after = names[(names.index(now) + 1) % len(names)]
-        dark.value = _THEMES[after][0]
-        button.props(f"icon={_THEMES[after][1]}")
-        ui.run_javascript(f"document.cookie = 'theme={after}; path=/; max-age=31536000; SameSite=Lax'")
+        following = names[(names.index(current) + 1) % len(names)]
+        dark.value = _THEMES[following][0]
+        button.props(f"icon={_THEMES[following][1]}")
+        ui.run_javascript(f"document.cookie = 'theme={following}; path=/; max-age=31536000; SameSite=Lax'")
 
-    button.on_click(turn)
+    button.on_click(switch)
 
 
 async def in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Call `work` in a thread, off the event loop. NiceGUI gives None in its place only while the server stops."""
+    """Call `work` in a thread. NiceGUI returns None instead only while the server stops."""
     return cast("T", await run.io_bound(work, *args, **kwargs))

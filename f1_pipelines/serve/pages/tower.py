@@ -1,4 +1,4 @@
-"""What stands beside the charts of a running race: the lap table, the log of what was called, the six score bars."""
+"""Parts of the live page beside the charts: timing table, log of commands, and score bars."""
 from __future__ import annotations
 
 from nicegui import ui
@@ -7,7 +7,7 @@ from f1_pipelines.serve.live_race import CarOnLap, Lap, LiveRace
 from f1_pipelines.serve.routes.predictions import driver_name
 from f1_pipelines.sim.scoring.dimensions import WEIGHTS
 
-_TALK = {"RADIO_DRIVER": "headset_mic", "DRAFT_PIT_WALL": "edit_note", "BRIEF_MEDIA": "mic"}
+_MESSAGE_ICONS = {"RADIO_DRIVER": "headset_mic", "DRAFT_PIT_WALL": "edit_note", "BRIEF_MEDIA": "mic"}
 _NAMES = {"race": "Race result", "strategy": "Strategy", "tyres": "Tyres", "fuel": "Fuel", "comms": "Messages",
           "operations": "Operations"}
 _COLUMNS = [
@@ -22,8 +22,8 @@ _TYRE = """<q-td :props="props"><span :class="'pw-tyre pw-' + props.row.compound
 <span class="q-ml-xs">{{ props.row.age }}</span></q-td>"""
 
 
-class Tower:
-    """The cars by position after a lap."""
+class TimingTower:
+    """Table of the cars by position after a lap."""
 
     def __init__(self) -> None:
         self._table = ui.table(rows=[], columns=_COLUMNS, row_key="number").props("dense flat hide-pagination").classes(
@@ -36,7 +36,7 @@ class Tower:
 
 
 class DecisionLog:
-    """What was called lap by lap, the newest first, with its reason, what came back and what it was worth."""
+    """Log of commands, newest first, with reason, reply and reward."""
 
     def __init__(self) -> None:
         with ui.scroll_area().classes("w-full h-96"):
@@ -44,12 +44,12 @@ class DecisionLog:
         self._shown = 0
 
     def begin(self, race: LiveRace) -> None:
-        """A new race."""
+        """Clear the log for a new race."""
         self._list.clear()
-        self._shown = 1  # the grid is no lap
+        self._shown = 1  # lap 0 is the grid
 
     def show(self, race: LiveRace) -> None:
-        """Add the laps that were driven since."""
+        """Add the laps driven since the last call."""
         for lap in race.laps[self._shown:]:
             with self._list:
                 _entry(lap).move(target_index=0)
@@ -57,7 +57,7 @@ class DecisionLog:
 
 
 class ScoreBars:
-    """The six parts of the score, each 0 to 1 with its weight. They are judged at the flag."""
+    """Bars for the dimensions of the score, each 0 to 1 with its weight. They are computed at the end of the race."""
 
     def __init__(self) -> None:
         self._total = ui.label().classes("text-base font-medium pw-figures").props("data-mark=score")
@@ -70,14 +70,14 @@ class ScoreBars:
                     f"data-mark={name}")
 
     def begin(self) -> None:
-        """Nothing is judged yet."""
+        """Reset the bars for a new race."""
         for bar, label in self._bars.values():
             bar.value, label.text = 0.0, "–"
 
     def show(self, race: LiveRace) -> None:
-        """The parts once the flag is out, the sum so far until then."""
+        """Show the dimensions after the race, or the sum of the rewards until then."""
         if race.end is None:
-            self._total.text = f"{race.laps[-1].score_so_far:.3f} so far; the parts are judged at the flag"
+            self._total.text = f"{race.laps[-1].score_so_far:.3f} so far; the dimensions are scored after the race"
             return
         self._total.text = f"{race.end.score:.3f} of 1"
         for name, (bar, label) in self._bars.items():
@@ -95,17 +95,17 @@ def _row(car: CarOnLap) -> dict[str, object]:
 
 
 def _entry(lap: Lap) -> ui.row:
-    """A lap of the log. Everything is text: a model may say anything."""
+    """An entry of the log. All of it is shown as text, because a model may output anything."""
     call = lap.call
     with ui.row().classes("w-full no-wrap items-start gap-2 py-1 border-b border-gray-500/20") as row:
         ui.label(str(lap.lap)).classes("w-6 text-right font-bold pw-figures shrink-0")
         if call is None:
-            ui.label("the driver is alone").classes("text-sm opacity-70")
+            ui.label("no command (after DONE)").classes("text-sm opacity-70")
             return row
-        ui.icon(_TALK.get(call.command.split(" ")[0], "error" if call.error else "chevron_right"), size="xs")
+        ui.icon(_MESSAGE_ICONS.get(call.command.split(" ")[0], "error" if call.error else "chevron_right"), size="xs")
         with ui.column().classes("gap-0 min-w-0 grow"):
             ui.label(call.command).classes("text-sm font-medium break-words").props("data-mark=called")
-            for text, style in ((call.error and f"no command, so the car stays out: {call.error}", "text-negative"),
+            for text, style in ((call.error and f"invalid, the car stays out: {call.error}", "text-negative"),
                                 (call.answer if not call.error else "", "opacity-90"),
                                 (call.reason, "italic opacity-70")):
                 if text:

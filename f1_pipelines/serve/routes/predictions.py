@@ -1,6 +1,6 @@
-"""The prediction API: who finishes where, how likely, by which model, and how that compares.
+"""The prediction API: forecasts with probabilities, and comparisons of forecasts, grid and result.
 
-Everything is read from the published warehouse when it is asked for, so a new prediction shows at once.
+Each request reads the published warehouse, so a new forecast shows at once.
 """
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from fastapi import APIRouter, HTTPException, Query
 
 from f1_pipelines.identity.entrants import constructors, drivers
 from f1_pipelines.identity.weekends import UnknownSeason, UnknownWeekend, weekend_of_round
-from f1_pipelines.identity.weekends import weekend as known_weekend
+from f1_pipelines.identity.weekends import weekend as calendar_weekend
 from f1_pipelines.serve.finishing_orders import (
     PROMOTED,
     RESULT,
     FinishingOrder,
     OrderUnknown,
     checkpoints,
-    next_key,
     order_of,
     predicted_order,
     result_order,
     spearman_between,
+    upcoming_weekend,
 )
 from f1_pipelines.serve.notices import data_notices
 from f1_pipelines.serve.published_warehouse import NoWarehouse, published
 from f1_pipelines.serve.schemas import (
     ComparedCar,
+    ComparedOrder,
     Comparison,
+    ErrorDetail,
     ModelRow,
     Prediction,
-    Question,
+    PredictionRequest,
     RankedCar,
-    Refusal,
-    Side,
     Stage,
     WeekendRow,
 )
@@ -46,60 +46,59 @@ from f1_pipelines.settings import settings
 from f1_pipelines.tables.features import STAGES
 
 Name = Annotated[str, Query(min_length=1, max_length=60)]
-
-
-_REFUSALS: dict[int | str, dict[str, Any]] = {404: {"model": Refusal, "description": "Not known"},
-             503: {"model": Refusal, "description": "No warehouse yet"}}
+_ERROR_RESPONSES: dict[int | str, dict[str, Any]] = {404: {"model": ErrorDetail, "description": "Not known"},
+             503: {"model": ErrorDetail, "description": "No warehouse yet"}}
 
 
 def router(_: ServeSettings) -> APIRouter:
-    """The routes /predict, /weekends, /models and /compare."""
-    routes = APIRouter(tags=["predictions"], responses=_REFUSALS)
-    routes.post("/predict", summary="Ranked drivers with chances")(predict)
-    routes.get("/weekends", summary="Every weekend, and what is stored of it")(weekends)
-    routes.get("/models", summary="Every trained ranker, the promoted one first")(models)
-    routes.get("/compare", summary="Two models, or a model against grid or result")(compare)
+    """Create the routes /predict, /weekends, /models and /compare."""
+    routes = APIRouter(tags=["predictions"], responses=_ERROR_RESPONSES)
+    routes.post("/predict", summary="Forecast of a race with probabilities")(predict)
+    routes.get("/weekends", summary="All weekends and their stored data")(weekends)
+    routes.get("/models", summary="All trained rankers, the promoted one first")(models)
+    routes.get("/compare", summary="Compare two models, or a model with grid or result")(compare)
     return routes
 
 
-def predict(question: Question) -> Prediction:
-    """Ranked drivers with their chances, and the outcome where it is known."""
-    with _question() as connection:
-        key = _key(connection, question)
-        return prediction_of(connection, predicted_order(connection, key, question.model, question.stage))
+def predict(request: PredictionRequest) -> Prediction:
+    """Ranked drivers with probabilities, and the outcome if the race is over."""
+    with _warehouse_connection() as connection:
+        key = _weekend_key(connection, request)
+        return prediction_of(connection, predicted_order(connection, key, request.model, request.stage))
 
 
 def weekends(season: Annotated[int | None, Query(ge=1950, le=2100)] = None) -> list[WeekendRow]:
-    """Every known weekend by race start, of one season if asked."""
-    with _question() as connection:
+    """All weekends by race start, or those of one season."""
+    with _warehouse_connection() as connection:
         return weekends_of(connection, season)
 
 
 def models() -> list[ModelRow]:
-    """Every trained ranker, the promoted one first, then the newest."""
-    with _question() as connection:
+    """All trained rankers, the promoted one first, then the newest."""
+    with _warehouse_connection() as connection:
         return [ModelRow(**row) for row in checkpoints(connection).to_dict("records")]
 
 
 def compare(weekend: Name, a: Name = PROMOTED, b: Name = RESULT, stage: Stage | None = None) -> Comparison:
-    """Two orders of a race side by side: `grid`, `result`, `promoted` or a checkpoint of GET /models."""
-    with _question() as connection:
-        key = _key(connection, Question(weekend=weekend))
+    """Two orders of a race side by side: each is `grid`, `result`, `promoted` or a checkpoint of GET /models."""
+    with _warehouse_connection() as connection:
+        key = _weekend_key(connection, PredictionRequest(weekend=weekend))
         return comparison_of(connection, order_of(connection, key, a, stage), order_of(connection, key, b, stage))
 
 
 def weekends_of(connection: duckdb.DuckDBPyConnection, season: int | None = None) -> list[WeekendRow]:
-    """The weekends by race start with what is stored of them."""
+    """List the weekends by race start with their stored data."""
     rows = connection.execute("""
-        WITH seen AS (SELECT weekend, any_value(source) AS source, any_value(result_status) AS result_status
-                      FROM race.current_results GROUP BY weekend),
-             grids AS (SELECT weekend, any_value(source) AS source FROM race.qualifying GROUP BY weekend),
-             made AS (SELECT weekend, list(DISTINCT stage) AS stages FROM ranking.predictions GROUP BY weekend)
+        WITH result AS (SELECT weekend, any_value(source) AS source, any_value(result_status) AS result_status
+                        FROM race.current_results GROUP BY weekend),
+             qualifying AS (SELECT weekend, any_value(source) AS source FROM race.qualifying GROUP BY weekend),
+             forecast AS (SELECT weekend, list(DISTINCT stage) AS stages FROM ranking.predictions GROUP BY weekend)
         SELECT c.weekend, c.season, c.round, c.event_name AS event, c.circuit, s.state, c.race_start,
-               coalesce(seen.source, grids.source) AS source, seen.result_status, coalesce(made.stages, []) AS stages
+               coalesce(result.source, qualifying.source) AS source, result.result_status,
+               coalesce(forecast.stages, []) AS stages
         FROM race.calendar c JOIN race.sessions s ON s.weekend = c.weekend AND s.session = 'race'
-        LEFT JOIN seen ON seen.weekend = c.weekend LEFT JOIN grids ON grids.weekend = c.weekend
-        LEFT JOIN made ON made.weekend = c.weekend
+        LEFT JOIN result ON result.weekend = c.weekend LEFT JOIN qualifying ON qualifying.weekend = c.weekend
+        LEFT JOIN forecast ON forecast.weekend = c.weekend
         WHERE ? IS NULL OR c.season = ? ORDER BY c.race_start, c.weekend""", [season, season])
     names = [column[0] for column in rows.description]
     weekends = [WeekendRow(**dict(zip(names, row, strict=True))) for row in rows.fetchall()]
@@ -107,23 +106,25 @@ def weekends_of(connection: duckdb.DuckDBPyConnection, season: int | None = None
 
 
 def prediction_of(connection: duckdb.DuckDBPyConnection, order: FinishingOrder) -> Prediction:
-    """A model's order with everything that belongs beside it."""
-    event = known_weekend(order.weekend, settings().calendar_path)
-    rows, known = order.rows, order.rows["actual_position"].notna().any()
+    """Build the API reply for a model's forecast."""
+    event = calendar_weekend(order.weekend, settings().calendar_path)
+    rows = order.rows
     starters = rows[rows["actual_position"].notna()]
+    finished = len(starters) > 0
     actual = FinishingOrder(order.weekend, RESULT, starters.assign(position=starters["actual_position"]))
     return Prediction(
         weekend=order.weekend, event=event.event_name, circuit=event.circuit, race_start=event.race_start,
         stage=order.stage, model=order.name, kind=order.kind, trained_through=order.trained_through,
-        made_at=order.made_at, stored=order.stored, spearman=spearman_between(order, actual) if known else None,
-        exact_matches=int(rows["exact_match"].fillna(False).sum()) if known else None,
+        made_at=order.made_at, stored=order.stored, spearman=spearman_between(order, actual) if finished else None,
+        exact_matches=int(rows["exact_match"].fillna(False).sum()) if finished else None,
         notices=data_notices(connection, order).sentences(),
-        ranking=[RankedCar(**_plain(row) | {"name": driver_name(row["driver"]), "predicted_position": row["position"]})
+        ranking=[RankedCar(**_without_nan(row) | {"name": driver_name(row["driver"]),
+                                                  "predicted_position": row["position"]})
                  for row in rows.to_dict("records")])
 
 
 def comparison_of(connection: duckdb.DuckDBPyConnection, a: FinishingOrder, b: FinishingOrder) -> Comparison:
-    """Two orders of the same weekend, and how close either is to the result."""
+    """Build the API reply for two orders of the same weekend, each also compared with the result."""
     try:
         result = result_order(connection, a.weekend)
     except OrderUnknown:
@@ -133,29 +134,31 @@ def comparison_of(connection: duckdb.DuckDBPyConnection, a: FinishingOrder, b: F
     actual = result.rows.set_index("driver")["position"] if result else {}
     cars = cars.assign(constructor=cars["constructor_a"].fillna(cars["constructor_b"]), a=cars["position_a"],
                        b=cars["position_b"], actual_position=cars["driver"].map(actual)).sort_values(["a", "b"])
-    sides = [Side(name=order.name, stage=order.stage, trained_through=order.trained_through,
-                  look_back=order.in_sample, spearman=spearman_between(order, result) if result else None)
-             for order in (a, b)]
+    orders = [ComparedOrder(name=order.name, stage=order.stage, trained_through=order.trained_through,
+                            look_back=order.in_sample, spearman=spearman_between(order, result) if result else None)
+              for order in (a, b)]
     notices = dict.fromkeys(sentence for order in (a, b) for sentence in data_notices(connection, order).sentences())
     return Comparison(
-        weekend=a.weekend, event=known_weekend(a.weekend, settings().calendar_path).event_name, a=sides[0], b=sides[1],
+        weekend=a.weekend, event=calendar_weekend(a.weekend, settings().calendar_path).event_name,
+        a=orders[0], b=orders[1],
         spearman_between=spearman_between(a, b), notices=list(notices),
-        cars=[ComparedCar(**_plain(row) | {"name": driver_name(row["driver"])}) for row in cars.to_dict("records")])
+        cars=[ComparedCar(**_without_nan(row) | {"name": driver_name(row["driver"])})
+              for row in cars.to_dict("records")])
 
 
 def driver_name(driver: str) -> str:
-    """As people call the driver of that id."""
-    return next((known.name for known in drivers() if known.driver == driver), driver)
+    """Return the driver's full name for an id, or the id if it is unknown."""
+    return next((entry.name for entry in drivers() if entry.driver == driver), driver)
 
 
 def constructor_name(constructor: str | None) -> str:
-    """As people call the constructor of that id."""
-    return next((known.name for known in constructors() if known.constructor == constructor), constructor or "")
+    """Return the constructor's name for an id, or the id if it is unknown."""
+    return next((entry.name for entry in constructors() if entry.constructor == constructor), constructor or "")
 
 
 @contextmanager
-def _question() -> Iterator[duckdb.DuckDBPyConnection]:
-    """A connection, and what goes wrong with it as a reply."""
+def _warehouse_connection() -> Iterator[duckdb.DuckDBPyConnection]:
+    """Open the published warehouse; turn exceptions into HTTP errors."""
     try:
         with published() as connection:
             yield connection
@@ -165,16 +168,16 @@ def _question() -> Iterator[duckdb.DuckDBPyConnection]:
         raise HTTPException(404, str(problem.args[0])) from None
 
 
-def _key(connection: duckdb.DuckDBPyConnection, question: Question) -> str:
-    if question.weekend == "next":
-        return next_key(connection)
-    if question.weekend is not None:
-        return known_weekend(question.weekend, settings().calendar_path).key
-    if question.season is None or question.round is None:
-        raise HTTPException(422, "name a weekend, or a season and a round.")
-    return weekend_of_round(question.season, question.round, settings().calendar_path).key
+def _weekend_key(connection: duckdb.DuckDBPyConnection, request: PredictionRequest) -> str:
+    if request.weekend == "next":
+        return upcoming_weekend(connection)
+    if request.weekend is not None:
+        return calendar_weekend(request.weekend, settings().calendar_path).key
+    if request.season is None or request.round is None:
+        raise HTTPException(422, "give either weekend, like 2026-monaco, or season and round")
+    return weekend_of_round(request.season, request.round, settings().calendar_path).key
 
 
-def _plain(row: dict[str, object]) -> dict[str, object]:
-    """A row with pandas' missing values as None."""
+def _without_nan(row: dict[str, object]) -> dict[str, object]:
+    """Replace pandas' missing values by None."""
     return {name: None if pd.isna(value) else value for name, value in row.items()}

@@ -1,4 +1,4 @@
-"""`POST /simulate`: a whole race by one policy, as one reply or lap by lap; and what there is to choose from."""
+"""`POST /simulate`: a race driven by a policy, as one reply or as a stream of laps. `GET /policies`: valid values."""
 from __future__ import annotations
 
 import asyncio
@@ -11,27 +11,28 @@ from fastapi import APIRouter, Header, HTTPException
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, Field, TypeAdapter
 
-from f1_pipelines.serve.errors import FAULT, fault
+from f1_pipelines.serve.errors import SERVER_FAULT, fault_response
 from f1_pipelines.serve.live_race import Lap, LiveRace, RaceEnd
-from f1_pipelines.serve.policies import Offer, PolicyUnavailable, offers
-from f1_pipelines.serve.race_factory import BY_HAND, CLIENTS_FAULTS, Name, RaceRequest, begin_race
+from f1_pipelines.serve.policies import AvailablePolicy, PolicyUnavailable, available_policies
+from f1_pipelines.serve.race_factory import BY_HAND, CLIENT_ERRORS, Name, RaceRequest, begin_race
 from f1_pipelines.serve.settings import ServeSettings
 from f1_pipelines.sim.engine.priors import prior_rows
 from f1_pipelines.sim.environment.commands import usage
 from f1_pipelines.sim.scenarios import FAMILIES, GRAND_PRIX
 
-EVENTS = "text/event-stream"
+EVENT_STREAM = "text/event-stream"
 
 
-class Simulation(RaceRequest):
-    """Which race, and who calls it."""
+class SimulationRequest(RaceRequest):
+    """A race and the policy that drives it."""
 
-    policy: Name = Field("expert", description="One of GET /policies.")
-    stream: bool = Field(False, description="Lap by lap as Server-Sent Events, as `Accept: text/event-stream` asks.")
+    policy: Name = Field("expert", description="A policy of GET /policies.")
+    stream: bool = Field(False, description="Send each lap as a Server-Sent Event, as with `Accept: "
+                                            "text/event-stream`.")
 
 
 class SimulationStart(BaseModel):
-    """Which race it is: the answers to `RaceRequest`, and what everybody knows before lights out."""
+    """The race and the public facts about it before the start."""
 
     family: str
     seed: int
@@ -44,106 +45,108 @@ class SimulationStart(BaseModel):
     env_version: int
 
 
-class Simulated(BaseModel):
-    """A whole race: lap 0 is the grid."""
+class SimulationResponse(BaseModel):
+    """A complete race; lap 0 is the grid."""
 
     start: SimulationStart
     laps: list[Lap]
     end: RaceEnd
 
 
-class Problem(BaseModel):
-    """Why a stream ended early."""
+class StreamError(BaseModel):
+    """The reason why a stream ended early."""
 
     detail: str
 
 
 class Choices(BaseModel):
-    """What /reset and /simulate take."""
+    """Valid values for /reset and /simulate."""
 
-    policies: list[Offer]
+    policies: list[AvailablePolicy]
     families: list[str]
     circuits: list[str]
     commands: list[str]
 
 
-class TooLong(RuntimeError):
-    """A race that takes longer than this server allows."""
+class RaceTimeout(RuntimeError):
+    """A race took longer than `F1_SERVE_RACE_S`."""
 
 
 def router(settings: ServeSettings) -> APIRouter:
-    """The routes, with a limit on races at once."""
+    """Create the routes, with a limit on concurrent races."""
     routes = APIRouter(tags=["simulator"])
-    places = asyncio.Semaphore(settings.races)
+    slots = asyncio.Semaphore(settings.races)
 
     @routes.get("/policies")
     def policies() -> Choices:
-        """Policies, families, circuits and commands to choose from."""
-        return Choices(policies=offers(), families=[*FAMILIES, GRAND_PRIX], circuits=sorted(prior_rows()),
+        """Valid policies, families, circuits and commands."""
+        return Choices(policies=available_policies(), families=[*FAMILIES, GRAND_PRIX], circuits=sorted(prior_rows()),
                        commands=usage().splitlines())
 
-    @routes.post("/simulate", response_model=Simulated, responses={
-        200: {"content": {EVENTS: {}}, "description": "The race; as events `start`, `lap`, ..., `end`, or `error`"},
-        422: {"description": "No such race or policy"}, 503: {"description": "Not available here and now"}})
-    async def simulate(request: Simulation, accept: Annotated[str, Header()] = "") -> Any:
-        """Play a race."""
+    @routes.post("/simulate", response_model=SimulationResponse, responses={
+        200: {"content": {EVENT_STREAM: {}},
+              "description": "The race; as events `start`, `lap`, ..., `end`, or `error`"},
+        422: {"description": "Invalid race or policy"}, 503: {"description": "Not available at the moment"}})
+    async def simulate(request: SimulationRequest, accept: Annotated[str, Header()] = "") -> Any:
+        """Drive a race with a policy."""
         if request.policy == BY_HAND:
-            raise HTTPException(422, "to call the laps yourself, POST /reset and then /step.")
-        if places.locked():
-            raise HTTPException(503, f"{settings.races} races are on, no more at once.", {"Retry-After": "5"})
-        parts = _parts(request, places, settings.race_s)
+            raise HTTPException(422, "to drive a race by hand, use POST /reset and POST /step.")
+        if slots.locked():
+            raise HTTPException(503, f"{settings.races} races are running, the maximum; try again later.",
+                                {"Retry-After": "5"})
+        parts = _race_parts(request, slots, settings.race_s)
         try:
-            start = await anext(parts)  # whatever is wrong with the question shows here, before a stream begins
-            if request.stream or EVENTS in accept:
-                return StreamingResponse(_events(start, parts), headers={"Cache-Control": "no-store"},
-                                         media_type=EVENTS)
+            start = await anext(parts)  # raises the errors in the request, before a stream starts
+            if request.stream or EVENT_STREAM in accept:
+                return StreamingResponse(_encode_events(start, parts), headers={"Cache-Control": "no-store"},
+                                         media_type=EVENT_STREAM)
             *laps, end = [part async for part in parts]
-        except CLIENTS_FAULTS as problem:
+        except CLIENT_ERRORS as problem:
             raise HTTPException(422, str(problem)) from None
-        except (PolicyUnavailable, TooLong) as problem:
+        except (PolicyUnavailable, RaceTimeout) as problem:
             raise HTTPException(503, str(problem)) from None
-        return Simulated(start=start, laps=laps, end=end)
+        return SimulationResponse(start=start, laps=laps, end=end)
 
     return routes
 
 
-async def _parts(request: Simulation, places: asyncio.Semaphore,
-                 most_s: float) -> AsyncGenerator[SimulationStart | Lap | RaceEnd]:
-    """The start, the grid, every lap and the end of a race, as they come."""
-    until = time.monotonic() + most_s
-    async with places:
+async def _race_parts(request: SimulationRequest, slots: asyncio.Semaphore,
+                      limit_s: float) -> AsyncGenerator[SimulationStart | Lap | RaceEnd]:
+    """Yield the start message, the grid, each lap and the end of a race."""
+    deadline_s = time.monotonic() + limit_s
+    async with slots:
         race = await asyncio.to_thread(begin_race, request, request.policy)
-        yield _start(race)
+        yield _start_message(race)
         yield race.laps[0]
         while not race.over:
-            if time.monotonic() > until:
-                raise TooLong(f"this race took longer than {most_s:.0f} s and was given up at lap {race.laps[-1].lap}.")
+            if time.monotonic() > deadline_s:
+                raise RaceTimeout(f"the race took more than {limit_s:.0f} s; stopped at lap {race.laps[-1].lap}.")
             yield await asyncio.to_thread(race.lap)
         if race.end is not None:
             yield race.end
 
 
-async def _events(start: SimulationStart | Lap | RaceEnd,
-                  parts: AsyncGenerator[SimulationStart | Lap | RaceEnd]) -> AsyncIterator[bytes]:
-    """The parts as Server-Sent Events. What goes wrong once the stream is on comes as its last event."""
-    yield _event(start)
+async def _encode_events(start: SimulationStart | Lap | RaceEnd,
+                         parts: AsyncGenerator[SimulationStart | Lap | RaceEnd]) -> AsyncIterator[bytes]:
+    """Encode the parts as Server-Sent Events. An exception becomes the last event."""
+    yield _encode_event(start)
     try:
         async with aclosing(parts):
             async for part in parts:
-                yield _event(part)
-    except TooLong as problem:
-        yield _event(Problem(detail=str(problem)))
+                yield _encode_event(part)
+    except RaceTimeout as problem:
+        yield _encode_event(StreamError(detail=str(problem)))
     except Exception as problem:
-        fault(problem)
-        yield _event(Problem(detail=FAULT))
+        fault_response(problem)
+        yield _encode_event(StreamError(detail=SERVER_FAULT))
 
 
-def _event(part: SimulationStart | Lap | RaceEnd | Problem) -> bytes:
-    name = {SimulationStart: "start", Lap: "lap", RaceEnd: "end", Problem: "error"}[type(part)]
+def _encode_event(part: SimulationStart | Lap | RaceEnd | StreamError) -> bytes:
+    name = {SimulationStart: "start", Lap: "lap", RaceEnd: "end", StreamError: "error"}[type(part)]
     return b"event: %s\ndata: %s\n\n" % (name.encode(), TypeAdapter(type(part)).dump_json(part))
 
 
-def _start(race: LiveRace) -> SimulationStart:
+def _start_message(race: LiveRace) -> SimulationStart:
     scenario = race.scenario
     return SimulationStart(family=scenario.family, seed=scenario.seed, split=scenario.split,
                            circuit=scenario.circuit.circuit,

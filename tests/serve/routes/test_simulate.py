@@ -59,9 +59,9 @@ def test_a_race_that_takes_too_long_is_given_up(serve):
     address = serve(race_s=1e-9, races=1)
     for _ in range(2):  # and its place is free again
         answer = requests.post(f"{address}/simulate", json=RACE, timeout=60)
-        assert answer.status_code == 503 and "given up at lap 0" in answer.json()["detail"]
+        assert answer.status_code == 503 and "stopped at lap 0" in answer.json()["detail"]
     with requests.post(f"{address}/simulate", json={**RACE, "stream": True}, timeout=60) as stream:
-        assert stream.text.endswith('given up at lap 0."}\n\n') and "event: error" in stream.text
+        assert stream.text.endswith('stopped at lap 0."}\n\n') and "event: error" in stream.text
 
 
 def test_more_races_than_allowed_are_refused(serve, monkeypatch):

@@ -1,6 +1,6 @@
-"""Charts of a running race as options of ECharts: functions of the laps so far, without a browser.
+"""Charts of a running race: ECharts options computed from the laps so far.
 
-Nothing is said by colour alone: cars carry their numbers, tyres their letters, a closed track its name.
+Colour never carries information alone: cars have numbers, tyres letters, safety-car periods names.
 """
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from f1_pipelines.serve.live_race import CarOnLap, Lap
 OURS, OTHERS, INK = "#ab47bc", ("#8d99ae", "#6c8ebf", "#7fa99b", "#b08d57", "#9c89b8", "#a3a380"), "#7d8590"
 TRACK = {"green": "#43a047", "vsc": "#fbc02d", "sc": "#fb8c00", "red": "#e53935"}
 STATUS_NAMES = {"green": "green", "vsc": "virtual safety car", "sc": "safety car", "red": "red flag"}
-_MOST_LABELS = 10  # of lines; more lie on each other
-_CAR_LAPS = 0.04  # that a car's number covers
+_MAX_LABELS = 10  # more line labels would overlap
+_CAR_LAPS = 0.04  # width of a car's symbol on the ring [laps]
 _TEXT = {"color": INK, "fontSize": 11}
 _FAINT = {"lineStyle": {"color": INK, "opacity": 0.2}}
 
 
 def ring(lap: Lap) -> dict[str, Any]:
-    """Where the cars are as the leader crosses the line: a lap is once round, clockwise, the line at the top."""
+    """Track positions as the leader crosses the line: one turn is a lap, clockwise, with the line at the top."""
     running = [car for car in lap.cars if car.gap_s is not None]
     lap_s = min((car.lap_time_s for car in running if car.lap_time_s), default=None)
-    slot = min(_CAR_LAPS, 0.9 / max(len(running), 1))  # on the grid, where nobody has a gap yet
-    behind = [(car.gap_s or 0.0) / lap_s if lap_s else slot * at for at, car in enumerate(running)]
-    drawn = sorted(zip(running, behind, _rows(behind), strict=True), key=lambda at: at[0].ours)  # ours on top
+    slot = min(_CAR_LAPS, 0.9 / max(len(running), 1))  # distance on the grid, where there are no gaps yet
+    behind = [(car.gap_s or 0.0) / lap_s if lap_s else slot * k for k, car in enumerate(running)]
+    drawn = sorted(zip(running, behind, _rows(behind), strict=True), key=lambda item: item[0].ours)  # ours on top
     return {
         "animationDurationUpdate": 350,
         "tooltip": {"formatter": "{b}"},
@@ -40,12 +40,12 @@ def ring(lap: Lap) -> dict[str, Any]:
                    "subtextStyle": {"color": INK, "fontSize": 13}},
                   {"text": "▼", "left": "center", "top": "1%", "textStyle": {"color": INK, "fontSize": 14}}],
         "series": [{"type": "scatter", "coordinateSystem": "polar",
-                    "data": [_on_ring(*at) for at in drawn]}],
+                    "data": [_on_ring(*item) for item in drawn]}],
     }
 
 
 def gaps(laps: Sequence[Lap]) -> dict[str, Any]:
-    """Gap of each car to the leader by lap [s], the leader on top; laps under a closed track are shaded and named."""
+    """Gap of each car to the leader by lap [s], the leader on top; safety-car periods are shaded and named."""
     numbers = [car.number for car in laps[0].cars]
     lines = []
     for tone, number in enumerate(numbers):
@@ -55,9 +55,9 @@ def gaps(laps: Sequence[Lap]) -> dict[str, Any]:
             "name": f"#{number}", "type": "line", "showSymbol": False, "z": 5 if ours else 2,
             "data": [[lap.lap, car.gap_s] for lap, car in zip(laps, cars, strict=True)],
             "color": OURS if ours else OTHERS[tone % len(OTHERS)], "lineStyle": {"width": 4 if ours else 1.6},
-            "endLabel": {"show": ours or len(numbers) <= _MOST_LABELS, "formatter": "{a}",
+            "endLabel": {"show": ours or len(numbers) <= _MAX_LABELS, "formatter": "{a}",
                          "fontWeight": "bold" if ours else "normal", "color": OURS if ours else INK},
-            **({"markArea": _closed(laps), "markPoint": _stops(laps, number)} if ours else {}),
+            **({"markArea": _neutralized(laps), "markPoint": _stops(laps, number)} if ours else {}),
         })
     return _over_laps(laps[0].laps) | {
         "tooltip": {"trigger": "axis", "order": "valueAsc"},
@@ -66,12 +66,12 @@ def gaps(laps: Sequence[Lap]) -> dict[str, Any]:
 
 
 def tyres(laps: Sequence[Lap]) -> dict[str, Any]:
-    """The stints of each car so far, by place; the letter is the compound's."""
+    """The stints of each car so far, by position; the letter is the compound's initial."""
     order = [car.number for car in laps[-1].cars]
     stints = {number: _stints(laps, number) for number in order}
-    most = max(map(len, stints.values()))
-    series = [{"type": "bar", "stack": "laps", "barWidth": "70%", "name": f"stint {at + 1}",
-               "data": [_stint(stints[number], at) for number in order]} for at in range(most)]
+    n_stints = max(map(len, stints.values()))
+    series = [{"type": "bar", "stack": "laps", "barWidth": "70%", "name": f"stint {k + 1}",
+               "data": [_stint(stints[number], k) for number in order]} for k in range(n_stints)]
     return _over_laps(laps[0].laps) | {
         "yAxis": {"type": "category", "inverse": True, "data": [f"#{number}" for number in order], "axisLabel": _TEXT,
                   "axisTick": {"show": False}, "axisLine": {"show": False}},
@@ -79,7 +79,7 @@ def tyres(laps: Sequence[Lap]) -> dict[str, Any]:
 
 
 def weather(laps: Sequence[Lap]) -> dict[str, Any]:
-    """Rain in each lap (bars) and water on the track after it (line), 0 to 1."""
+    """Rain in each lap (bars) and water on the track at its end (line), 0 to 1."""
     driven = laps[1:] or laps
     return _over_laps(laps[0].laps, bottom=20) | {
         "tooltip": {"trigger": "axis"}, "legend": {"data": ["rain", "water on track"], "top": 0, "textStyle": _TEXT},
@@ -98,11 +98,11 @@ def _over_laps(laps: int, bottom: int = 28) -> dict[str, Any]:
 
 
 def _rows(behind: list[float]) -> list[int]:
-    """Row on the ring of each car, 0 outside: cars that would hide each other go side by side."""
+    """Row of each car on the ring, 0 outside. Cars that would overlap are side by side."""
     rows: list[int] = []
-    for at, here in enumerate(behind):
-        apart = ((here - behind[k]) % 1.0 for k in range(at))  # a lapped car may be right beside the leader
-        taken = {rows[k] for k, part in enumerate(apart) if min(part, 1.0 - part) < _CAR_LAPS}
+    for at, position in enumerate(behind):
+        distances = ((position - behind[k]) % 1.0 for k in range(at))  # a lapped car may be right beside the leader
+        taken = {rows[k] for k, distance in enumerate(distances) if min(distance, 1.0 - distance) < _CAR_LAPS}
         rows.append(next(row for row in range(at + 1) if row not in taken))
     return rows
 
@@ -121,7 +121,7 @@ def _car(lap: Lap, number: int) -> CarOnLap:
 
 
 def _stints(laps: Sequence[Lap], number: int) -> list[tuple[str, int]]:
-    """(compound, laps driven on it) of each set, the last one as far as it went."""
+    """(compound, laps driven) of each set of tyres."""
     driven = [car for lap in laps[1:] if (car := _car(lap, number)).gap_s is not None]
     if not driven:
         return [(_car(laps[0], number).compound, 0)]
@@ -133,10 +133,10 @@ def _stints(laps: Sequence[Lap], number: int) -> list[tuple[str, int]]:
     return [(compound, length) for compound, length in sets]
 
 
-def _stint(stints: list[tuple[str, int]], at: int) -> dict[str, Any]:
-    if at >= len(stints):
+def _stint(stints: list[tuple[str, int]], k: int) -> dict[str, Any]:
+    if k >= len(stints):
         return {"value": 0}
-    compound, length = stints[at]
+    compound, length = stints[k]
     return {"value": length, "itemStyle": {"color": TYRES[compound], "borderColor": "#333", "borderWidth": 1},
             "label": {"show": length > 0, "formatter": compound[0].upper(), "color": "#111", "fontWeight": "bold"}}
 
@@ -147,11 +147,12 @@ def _stops(laps: Sequence[Lap], number: int) -> dict[str, Any]:
             "data": [{"coord": [at, car.gap_s], "value": "PIT"} for at, car in cars if car.stopped]}
 
 
-def _closed(laps: Sequence[Lap]) -> dict[str, Any]:
+def _neutralized(laps: Sequence[Lap]) -> dict[str, Any]:
+    """Shaded periods under virtual safety car, safety car or red flag."""
     spans = []
-    for status, run in groupby(laps[1:], key=lambda lap: lap.status):
+    for status, group in groupby(laps[1:], key=lambda lap: lap.status):
         if status != "green":
-            of = list(run)
-            spans.append([{"xAxis": of[0].lap - 1, "name": status.upper(),
-                           "itemStyle": {"color": TRACK[status], "opacity": 0.25}}, {"xAxis": of[-1].lap}])
+            period = list(group)
+            spans.append([{"xAxis": period[0].lap - 1, "name": status.upper(),
+                           "itemStyle": {"color": TRACK[status], "opacity": 0.25}}, {"xAxis": period[-1].lap}])
     return {"silent": True, "label": {"color": INK, "fontWeight": "bold"}, "data": spans}

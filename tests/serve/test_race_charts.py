@@ -5,7 +5,7 @@ import pytest
 
 from f1_pipelines.plots.panels import TYRES
 from f1_pipelines.serve.live_race import LiveRace
-from f1_pipelines.serve.pages import charts
+from f1_pipelines.serve.pages import race_charts
 from f1_pipelines.serve.race_factory import RaceRequest, begin_race
 
 
@@ -21,14 +21,14 @@ def race() -> LiveRace:
 
 def test_each_car_has_a_line_that_ends_at_its_gap(race):
     last = {f"#{car.number}": car.gap_s for car in race.laps[-1].cars}
-    lines = {line["name"]: line["data"] for line in charts.gaps(race.laps)["series"]}
+    lines = {line["name"]: line["data"] for line in race_charts.gaps(race.laps)["series"]}
     assert {name: data[-1] for name, data in lines.items()} == {
         name: [race.laps[-1].lap, gap] for name, gap in last.items()}
     assert all(len(data) == len(race.laps) for data in lines.values())
 
 
 def test_a_closed_track_is_named(race):
-    ours = next(line for line in charts.gaps(race.laps)["series"] if "markArea" in line)
+    ours = next(line for line in race_charts.gaps(race.laps)["series"] if "markArea" in line)
     named = [begin["name"] for begin, _ in ours["markArea"]["data"]]
     assert "SC" in named
     closed = sum(end["xAxis"] - begin["xAxis"] for begin, end in ours["markArea"]["data"])
@@ -36,7 +36,7 @@ def test_a_closed_track_is_named(race):
 
 
 def test_stints_add_up_to_the_laps_driven_and_carry_their_tyres(race):
-    told = charts.tyres(race.laps)
+    told = race_charts.tyres(race.laps)
     assert told["yAxis"]["data"] == [f"#{car.number}" for car in race.laps[-1].cars]
     for row, car in enumerate(race.laps[-1].cars):
         stints = [stint for series in told["series"] if (stint := series["data"][row])["value"]]
@@ -48,7 +48,7 @@ def test_stints_add_up_to_the_laps_driven_and_carry_their_tyres(race):
 
 def test_no_car_hides_another_on_the_ring(race):
     for lap in race.laps:
-        at = [car["value"] for car in charts.ring(lap)["series"][0]["data"]]
+        at = [car["value"] for car in race_charts.ring(lap)["series"][0]["data"]]
         assert len(at) == sum(car.gap_s is not None for car in lap.cars)
         assert len({(radius, round(angle, 2)) for radius, angle in at}) == len(at)
         assert all(0 < radius <= 1 and 0 <= angle < 1 for radius, angle in at)
@@ -56,5 +56,5 @@ def test_no_car_hides_another_on_the_ring(race):
 
 def test_the_grid_has_charts_too(race):
     grid = race.laps[:1]
-    assert [charts.gaps(grid), charts.tyres(grid), charts.weather(grid), charts.ring(grid[0])]
-    assert all(bar["value"] == 0 for series in charts.tyres(grid)["series"] for bar in series["data"])
+    assert [race_charts.gaps(grid), race_charts.tyres(grid), race_charts.weather(grid), race_charts.ring(grid[0])]
+    assert all(bar["value"] == 0 for series in race_charts.tyres(grid)["series"] for bar in series["data"])
