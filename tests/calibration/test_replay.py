@@ -7,7 +7,7 @@ import pytest
 
 from f1_pipelines.calibration.distributions import compare_events, free_events, measures
 from f1_pipelines.calibration.pace_forecast import FEATURES, forecast_pace, qualifying_gaps, race_pace, with_form
-from f1_pipelines.calibration.replay import GIVEN, NOISE_FREE, replay
+from f1_pipelines.calibration.replay import REPLAY_ENGINE, NOISE_FREE, replay
 from f1_pipelines.calibration.scores import order_scores
 from f1_pipelines.calibration.simulated_laps import simulated_laps
 from f1_pipelines.calibration.stage import stage_laps
@@ -85,7 +85,7 @@ def test_a_car_that_stopped_stays_out(bahrain):
 def test_without_noise_and_given_its_own_order_a_replay_is_the_same_every_time(bahrain):
     pace = pace_of(bahrain.real, bahrain.fit)
     lines = [replay(bahrain.real, bahrain.circuit, pace, 1, first=5, engine=engine).line_s
-             for engine in (NOISE_FREE, NOISE_FREE, GIVEN)]
+             for engine in (NOISE_FREE, NOISE_FREE, REPLAY_ENGINE)]
     assert (lines[0] == lines[1]).all() and (lines[0] != lines[2]).any()
 
 

@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 
 from f1_pipelines.backtest.slices import by_slice, kinds_of_race
-from f1_pipelines.evaluation.calibration import LEAST, chance_metrics, expected_calibration_error, reliability
+from f1_pipelines.evaluation.calibration import LEAST_PROBABILITY, chance_metrics, expected_calibration_error, reliability
 
 
 def cars(p_win, p_podium, p_points, order, predictor="us", protocol="holdout_2025"):
@@ -26,7 +26,7 @@ def test_certainty_that_is_right_costs_nothing_and_a_winner_never_drawn_no_infin
     sure = cars([1.0, 0, 0, 0], [1.0, 1, 1, 0], [1.0] * 4, [1, 2, 3, 4])
     assert chance_metrics(sure) == {"log_loss_win": 0, "brier_win": 0, "brier_podium": 0, "brier_points": 0}
     wrong = sure.assign(official_order=[2, 1, 3, 4])
-    assert chance_metrics(wrong)["log_loss_win"] == pytest.approx(-np.log(LEAST))
+    assert chance_metrics(wrong)["log_loss_win"] == pytest.approx(-np.log(LEAST_PROBABILITY))
 
 
 def test_bins_hold_every_car_once_with_its_mean_and_frequency():
