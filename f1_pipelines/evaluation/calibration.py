@@ -40,7 +40,7 @@ def reliability(cars: pd.DataFrame) -> pd.DataFrame:
     """Bin predicted probabilities into `BINS` equal widths and compare them with observed frequencies.
 
     Args:
-        cars: Rows of `backtest.protocols.judge`.
+        cars: Rows as for `chance_metrics` of any races, with predictor and protocol.
 
     Returns:
         One row per (predictor, protocol, event, non-empty bin): n, mean_probability, frequency.

@@ -74,7 +74,7 @@ def build_ranking_features(
                          axis=1).assign(feature_version=FEATURE_VERSION)
     if weekends is not None:
         features = features[features["weekend"].isin(list(weekends))]
-    return RANKING.conform(clip_columns(features[RANKING.column_names], RANKING))  # means of shares have rounding errors
+    return RANKING.conform(clip_columns(features[RANKING.column_names], RANKING))  # means may exceed bounds by rounding
 
 
 def as_known_at(features: pd.DataFrame, stage: str) -> pd.DataFrame:
