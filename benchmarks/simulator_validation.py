@@ -24,7 +24,7 @@ from f1_pipelines.calibration.circuits import circuit_parameters, circuit_rows
 from f1_pipelines.calibration.distributions import distributions
 from f1_pipelines.calibration.evidence import gather
 from f1_pipelines.calibration.incidents import noise_shape, residuals
-from f1_pipelines.calibration.replay import GIVEN
+from f1_pipelines.calibration.replay import REPLAY_ENGINE
 from f1_pipelines.calibration.validation import INPUTS, replayable, summarise, validate
 from f1_pipelines.calibration.wet import wet_ratios
 from f1_pipelines.identity.weekends import known_weekends
@@ -81,7 +81,7 @@ def main() -> None:
         latest = circuits.sort_values("season").drop_duplicates("circuit", keep="last")
         free = {row.circuit: circuit_parameters(row._asdict()) for row in latest.itertuples()}
         spread = distributions(races, frames["results"], evidence.circuit, free, evidence.events, evidence.retirements,
-                               GIVEN)
+                               REPLAY_ENGINE)
     show_distributions(spread)
     if options.out:
         options.out.mkdir(parents=True, exist_ok=True)

@@ -69,7 +69,7 @@ def simulator_validation(context: dg.AssetExecutionContext, config: ValidationCo
     """
     from f1_pipelines.calibration.circuits import circuit_parameters
     from f1_pipelines.calibration.distributions import distributions
-    from f1_pipelines.calibration.replay import GIVEN
+    from f1_pipelines.calibration.replay import REPLAY_ENGINE
     from f1_pipelines.calibration.validation import replayable, summarise, validate
 
     with warehouse.read() as connection:
@@ -84,7 +84,7 @@ def simulator_validation(context: dg.AssetExecutionContext, config: ValidationCo
     driven = list(replayable(evidence, frames["results"], frames["qualifying"], frames["calendar"]))
     spread = distributions(driven, frames["results"], evidence.circuit,
                            {row["circuit"]: circuit_parameters(row) for row in newest.to_dict("records")},
-                           evidence.events, evidence.retirements, GIVEN)
+                           evidence.events, evidence.retirements, REPLAY_ENGINE)
     with warehouse.write("simulator_validation") as connection:
         replace_slices(connection, tables.VALIDATION, rows, accept_fewer_rows=True)
         replace_slices(connection, tables.VALIDATION_SUMMARY, summary, accept_fewer_rows=True)

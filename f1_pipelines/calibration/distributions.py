@@ -1,8 +1,8 @@
-"""Simulated races against real ones by circuit: places, gaps, passes, stops, safety cars (`sim.distributions`).
+"""Compare simulated with real races by circuit: places, gaps, passes, stops, safety cars (`sim.distributions`).
 
-Each dry race is replayed from its grid with fitted pace and its real stops, track status and retirements; its laps are
-then measured by the very functions that measured the real ones. How often safety cars and retirements come is
-compared with races that draw them.
+Each dry race is replayed from its grid with fitted pace and its real stops, track status and retirements; the same
+functions then measure its laps and the real ones. Frequencies of safety cars and retirements are compared with
+simulated races that draw them at random.
 """
 from __future__ import annotations
 
@@ -17,48 +17,48 @@ from f1_pipelines.calibration.races import dry_races, fit_races
 from f1_pipelines.calibration.replay import replay
 from f1_pipelines.calibration.simulated_laps import simulated_laps
 from f1_pipelines.calibration.stage import stage_laps
-from f1_pipelines.calibration.validation import RaceKnowledge, own_circuit, pace_of
+from f1_pipelines.calibration.validation import ReplayCase, own_circuit, pace_of
 from f1_pipelines.sim import CircuitParameters, EngineParameters, RaceSetup, new_state, prepare, step
 from f1_pipelines.sim.engine.parameters import STATUSES
 from f1_pipelines.sim.engine.state import ACCIDENT, MECHANICAL
 from f1_pipelines.tables.sim import DISTRIBUTIONS
 
-FREE_RACES = 400  # per circuit, to count safety cars and retirements in
+FREE_RACES = 400  # simulated per circuit, to count safety cars and retirements
 CARS = 20
 CLOSE_S = 1.0
-AT_FLAG = (2, 5, 10)
-LEAST_RACES = 20  # rarer quantities are compared over all circuits only
+GAP_PLACES = (2, 5, 10)
+LEAST_RACES = 20  # with fewer, a quantity is compared over all circuits only
 
 
-def distributions(races: Sequence[RaceKnowledge], results: pd.DataFrame, circuit: Mapping[str, str],
+def distributions(races: Sequence[ReplayCase], results: pd.DataFrame, circuit: Mapping[str, str],
                   free: Mapping[str, CircuitParameters], events: pd.DataFrame, retired: pd.DataFrame,
                   engine: EngineParameters, episodes: int = 2) -> pd.DataFrame:
-    """Rows of `sim.distributions`.
+    """Build the rows of `sim.distributions`.
 
     Args:
-        races: The replayable ones (`validation.replayable`).
+        races: The races of `validation.replayable`.
         results: Rows of `race.results`.
         circuit: Track by weekend.
         free: Parameters by circuit for the races that draw their events.
-        events, retired: Of the evidence: real neutralisations and retirements, wet races too.
-        engine: Of the replays.
+        events, retired: Real neutralisations and retirements of the evidence, including wet races.
+        engine: Engine parameters of the replays.
         episodes: Replays measured for each real race.
     """
-    places = [grid_to_flag(known, np.arange(len(known.real.drivers)), known.real.finish) for known in races]
-    real = pd.concat([measures(pd.concat([known.laps for known in races]), results),
-                      *(flag_gaps(known.real.weekend, known.gap_s[known.real.finishers]) for known in races), *places])
+    places = [grid_to_flag(race, np.arange(len(race.real.drivers)), race.real.finish) for race in races]
+    real = pd.concat([measures(pd.concat([race.laps for race in races]), results),
+                      *(flag_gaps(race.real.weekend, race.gap_s[race.real.finishers]) for race in races), *places])
     parts: list[pd.DataFrame] = []
-    drawn: dict[str, list[pd.DataFrame]] = {known.real.weekend: [] for known in races}
-    for known in races:
-        own = own_circuit(known.circuit, known.real, known.fit)
-        result = replay(known.real, own, pace_of(known.real, known.fit), episodes, engine=engine)
+    replayed_laps: dict[str, list[pd.DataFrame]] = {race.real.weekend: [] for race in races}
+    for race in races:
+        own = own_circuit(race.circuit, race.real, race.fit)
+        result = replay(race.real, own, pace_of(race.real, race.fit), episodes, engine=engine)
         for episode in range(episodes):
-            drawn[known.real.weekend].append(simulated_laps(result, known.real, episode))
+            replayed_laps[race.real.weekend].append(simulated_laps(result, race.real, episode))
             end = result.line_s[-1, episode]
-            parts.append(flag_gaps(known.real.weekend, (end - end.min())[known.real.finishers]))
-            parts.append(grid_to_flag(known, np.arange(len(known.real.drivers)), result.place[episode]))
+            parts.append(flag_gaps(race.real.weekend, (end - end.min())[race.real.finishers]))
+            parts.append(grid_to_flag(race, np.arange(len(race.real.drivers)), result.place[episode]))
     for episode in range(episodes):
-        laps = pd.concat([frames[episode] for frames in drawn.values()], ignore_index=True)
+        laps = pd.concat([frames[episode] for frames in replayed_laps.values()], ignore_index=True)
         parts.append(measures(stage_laps(laps), results))
     simulated = pd.concat(parts)
     rows = [*compare(real, simulated, circuit), *compare_events(events, retired, circuit, free)]
@@ -66,7 +66,7 @@ def distributions(races: Sequence[RaceKnowledge], results: pd.DataFrame, circuit
 
 
 def measures(staged: pd.DataFrame, results: pd.DataFrame) -> pd.DataFrame:
-    """What is measured on laps, one row per race and quantity: `weekend`, `quantity`, `value`."""
+    """Measure staged laps: one row per race and quantity with `weekend`, `quantity`, `value`."""
     distance = staged.groupby("weekend")["lap"].max().to_dict()
     clean = dry_races(staged)
     pairs = overtaking.pairs(staged, fit_races(clean, distance))
@@ -76,7 +76,8 @@ def measures(staged: pd.DataFrame, results: pd.DataFrame) -> pd.DataFrame:
     by_quantity = {
         "places changed in lap 1, mean": incidents.places_by_race(incidents.first_laps(staged, results)),
         "passes per race, gap < 1.5 s": _by_race(pairs[pairs["gap_s"] < overtaking.FIT_GAP_S], "passed", "sum"),
-        "share of clean laps begun < 1 s behind": _share_close(clean),
+        "share of clean laps begun < 1 s behind": _by_race(
+            clean.assign(close=(clean["gap_s"] < CLOSE_S).astype(float)), "close", "mean"),
         "median gap to the car ahead in pairs < 3 s, s": _by_race(pairs[pairs["gap_s"] < 3.0], "gap_s", "median"),
         "lap scatter, robust sd of pairs' loss, s": _by_race(pairs[pairs["gap_s"] > 3.0], "loss_s", _mad),
         "stop loss green, median, s": _by_race(losses[losses["kind"] == "green"], "loss_s", "median"),
@@ -94,60 +95,59 @@ def measures(staged: pd.DataFrame, results: pd.DataFrame) -> pd.DataFrame:
 
 
 def flag_gaps(weekend: str, gap_s: np.ndarray) -> pd.DataFrame:
-    """Gaps to the winner at the flag of second, fifth and tenth, those on the lead lap."""
+    """Gaps to the winner at the flag [s] of places 2, 5 and 10, among cars on the lead lap."""
     ranked = np.sort(gap_s[(gap_s < 120.0)])
     ranked = ranked if len(ranked) and ranked[0] == 0.0 else np.r_[0.0, ranked]
-    rows = [(weekend, f"gap to the winner, P{place}, s", ranked[place - 1]) for place in AT_FLAG
+    rows = [(weekend, f"gap to the winner, P{place}, s", ranked[place - 1]) for place in GAP_PLACES
             if place <= len(ranked)]
     return pd.DataFrame(rows, columns=["weekend", "quantity", "value"])
 
 
-def grid_to_flag(known: RaceKnowledge, grid: np.ndarray, finish: np.ndarray) -> pd.DataFrame:
+def grid_to_flag(race: ReplayCase, grid: np.ndarray, finish: np.ndarray) -> pd.DataFrame:
     """Mean |places changed| from grid to flag among the real finishers."""
-    among = known.real.finishers
-    moved = np.abs(pd.Series(grid[among]).rank() - pd.Series(finish[among]).rank()).mean()
-    return pd.DataFrame([(known.real.weekend, "places changed, grid to flag, mean", moved)],
+    finishers = race.real.finishers
+    moved = np.abs(pd.Series(grid[finishers]).rank() - pd.Series(finish[finishers]).rank()).mean()
+    return pd.DataFrame([(race.real.weekend, "places changed, grid to flag, mean", moved)],
                         columns=["weekend", "quantity", "value"])
 
 
 def compare(real: pd.DataFrame, simulated: pd.DataFrame, circuit: Mapping[str, str]) -> Iterator[tuple[Any, ...]]:
-    """Means over races by quantity, of all circuits and of each."""
-    ours = simulated.groupby(["quantity", "weekend"])["value"].mean()
-    theirs = real.groupby(["quantity", "weekend"])["value"].mean()
-    both = pd.DataFrame({"real": theirs, "simulated": ours}).dropna().reset_index()
+    """Mean of each quantity over races, for all circuits together and for each."""
+    both = pd.DataFrame({name: rows.groupby(["quantity", "weekend"])["value"].mean()
+                         for name, rows in (("real", real), ("simulated", simulated))}).dropna().reset_index()
     both["circuit"] = both["weekend"].map(circuit).str.split("/").str[0]
     for quantity, rows in both.groupby("quantity"):
         yield "all", quantity, *_means(rows)
         if len(rows) >= LEAST_RACES:
-            for name, here in rows.groupby("circuit"):
-                yield name, quantity, *_means(here)
+            for name, of_circuit in rows.groupby("circuit"):
+                yield name, quantity, *_means(of_circuit)
 
 
 def compare_events(events: pd.DataFrame, retired: pd.DataFrame, circuit: Mapping[str, str],
                    free: Mapping[str, CircuitParameters]) -> Iterator[tuple[Any, ...]]:
-    """Neutralisations and retirements: real races against races that draw them."""
+    """Compare neutralisations and retirements of real races with those of races that draw them."""
     weekends = pd.Series(sorted(retired["weekend"].unique()))
-    here = weekends.map(circuit)
+    track = weekends.map(circuit)
     real = {f"{kind} per race": weekends.map(events[events["kind"] == kind].groupby("weekend").size()).fillna(0.0)
             for kind in STATUSES[1:]}
     for kind in ("sc", "vsc"):
         real[f"laps of a {kind}"] = weekends.map(events[events["kind"] == kind].groupby("weekend")["laps"].mean())
     out = retired[["accident", "mechanical"]].any(axis=1).groupby(retired["weekend"]).mean()
     real["retirements per car"] = weekends.map(out)
-    drawn = {name: free_events(parameters) for name, parameters in free.items() if (here == name).any()}
-    shares = here[here.isin(list(drawn))].value_counts()
+    drawn = {name: free_events(parameters) for name, parameters in free.items() if (track == name).any()}
+    races = track[track.isin(list(drawn))].value_counts()
     for quantity, values in real.items():
-        known = here.isin(list(drawn)) & values.notna()
-        simulated = sum(drawn[name][quantity] * n for name, n in shares.items()) / shares.sum()
-        yield ("all", quantity, float(values[known].mean()), _se(values[known]), float(simulated), int(known.sum()))
+        compared = values[track.isin(list(drawn)) & values.notna()]
+        simulated = sum(drawn[name][quantity] * n for name, n in races.items()) / races.sum()
+        yield "all", quantity, float(compared.mean()), _se(compared), float(simulated), len(compared)
         for name in drawn:
-            own = values[(here == name) & values.notna()]
+            own = values[(track == name) & values.notna()]
             if len(own):
                 yield name, quantity, float(own.mean()), _se(own), float(drawn[name][quantity]), len(own)
 
 
 def free_events(circuit: CircuitParameters, races: int = FREE_RACES) -> dict[str, float]:
-    """Neutralisations per race, their laps, and retirements per car of simulated races without a stop."""
+    """Neutralisations per race, their mean length [laps] and retirements per car in simulated races without stops."""
     setup = RaceSetup(circuits=(circuit,), seeds=np.arange(races), car_pace_s=np.linspace(-0.8, 0.8, CARS),
                       two_compound_rule=False, engine=EngineParameters(puncture_per_lap_past=0.0))
     race = prepare(setup)
@@ -160,16 +160,12 @@ def free_events(circuit: CircuitParameters, races: int = FREE_RACES) -> dict[str
         for code, name in enumerate(STATUSES[1:], start=1):
             count[name] += int(((now == code) & (before != code)).sum())
             laps[name] += int((now == code).sum())
-        count["vsc"] -= int((vsc_before & (now > 1)).sum())  # one that turned into a safety car counts as that
+        count["vsc"] -= int((vsc_before & (now > 1)).sum())  # a VSC that became an SC counts as SC
         before, vsc_before = now, now == 1
     out = np.isin(state.out, (ACCIDENT, MECHANICAL)).mean()
     return {**{f"{name} per race": n / races for name, n in count.items()},
             **{f"laps of a {name}": laps[name] / max(count[name], 1) for name in ("sc", "vsc")},
             "retirements per car": float(out)}
-
-
-def _share_close(clean: pd.DataFrame) -> pd.DataFrame:
-    return _by_race(clean.assign(close=(clean["gap_s"] < CLOSE_S).astype(float)), "close", "mean")
 
 
 def _by_race(rows: pd.DataFrame, column: str, how: Any) -> pd.DataFrame:

@@ -1,4 +1,4 @@
-"""All measurements from laps, race by race, pooled over circuits. One pass over the laps."""
+"""All measurements from laps by race, in one pass over the laps."""
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -13,13 +13,13 @@ from f1_pipelines.calibration.races import LEAST_RACE_LAPS, dry_races, fit_races
 from f1_pipelines.calibration.stage import CannotFit, stage_laps
 from f1_pipelines.identity.circuits import UnknownCircuit, circuit_of
 
-SCATTER_SE_S = 0.02  # of a race's lap scatter, from 300-600 laps
-SAME_LENGTH = 0.10  # layouts of one place whose lengths differ by more are two tracks (Bahrain's outer one of 2020)
+SCATTER_SE_S = 0.02  # standard error of a race's lap scatter from 300-600 laps
+SAME_LENGTH = 0.10  # layouts whose lengths differ by a larger share are separate tracks (Bahrain's outer one of 2020)
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """`by_race` holds one row per race and quantity: weekend, season, circuit, quantity, value, se, n."""
+    """`by_race` has one row per race and quantity: weekend, season, circuit, quantity, value, se, n."""
 
     staged: pd.DataFrame
     fits: dict[str, RaceFit]
@@ -29,28 +29,28 @@ class Evidence:
     events: pd.DataFrame
     retirements: pd.DataFrame
     losses: pd.DataFrame
-    circuit: dict[str, str]  # track of every weekend of the calendar
+    circuit: dict[str, str]  # track of each weekend of the calendar
     distance: dict[str, int]
-    race_order: dict[str, int]  # of the calendar's weekends, by start
+    race_order: dict[str, int]  # position of each weekend of the calendar, by race start
     through: str  # the last weekend with laps
 
     def before(self, season: int) -> Evidence:
-        """What was known before a season: nothing in it comes from a lap, stop or result of that season or later.
+        """Return the evidence without the laps, stops and results of this season and later ones.
 
         Raises:
-            CannotFit: No fitted race is that old.
+            CannotFit: No earlier race was fitted.
         """
-        def old(frame: pd.DataFrame) -> pd.DataFrame:
+        def earlier(frame: pd.DataFrame) -> pd.DataFrame:
             return frame[frame["weekend"].str[:4].astype(int) < season]
 
         fits = {weekend: fit for weekend, fit in self.fits.items() if int(weekend[:4]) < season}
         if not fits:
-            raise CannotFit(f"no fitted race before {season}; the first is {min(self.fits)}")
+            raise CannotFit(f"no fitted race before {season}; the first is {min(self.fits)}, so choose a later season")
         distance = {weekend: laps for weekend, laps in self.distance.items() if int(weekend[:4]) < season}
-        pairs = old(self.pairs)
-        return replace(self, staged=old(self.staged), fits=fits, by_race=old(self.by_race), pairs=pairs,
-                       pass_rule=overtaking.fit_pass_rule(pairs, self.circuit), events=old(self.events),
-                       retirements=old(self.retirements), losses=old(self.losses), distance=distance,
+        pairs = earlier(self.pairs)
+        return replace(self, staged=earlier(self.staged), fits=fits, by_race=earlier(self.by_race), pairs=pairs,
+                       pass_rule=overtaking.fit_pass_rule(pairs, self.circuit), events=earlier(self.events),
+                       retirements=earlier(self.retirements), losses=earlier(self.losses), distance=distance,
                        through=max(distance, key=lambda weekend: self.race_order[weekend]))
 
 
@@ -58,9 +58,9 @@ def gather(laps: pd.DataFrame, results: pd.DataFrame, pit_stops: pd.DataFrame, c
     """Measure every race.
 
     Args:
-        laps: Rows of `race.laps`; weekends that the calendar lacks are left out.
+        laps: Rows of `race.laps`; weekends missing from the calendar are ignored.
         results: Rows of `race.results`, the newest version of each weekend.
-        pit_stops: Rows of `race.pit_stops`: a stop counts where laps and stop list agree within a lap.
+        pit_stops: Rows of `race.pit_stops`; a stop counts if laps and stop list agree within one lap.
         calendar: Rows of `race.calendar`.
 
     Raises:
@@ -73,7 +73,7 @@ def gather(laps: pd.DataFrame, results: pd.DataFrame, pit_stops: pd.DataFrame, c
     clean = dry_races(staged)
     fits = fit_races(clean, distance)
     if not fits:
-        raise CannotFit(f"none of {len(distance)} races is dry with {LEAST_RACE_LAPS} clean laps or more; wanted one")
+        raise CannotFit(f"none of {len(distance)} races is dry with {LEAST_RACE_LAPS}+ clean laps; wanted at least one")
     results = results[results["weekend"].isin(staged["weekend"].unique())]
     if results.empty:
         raise CannotFit(f"no results of the {len(distance)} races with laps; load race_results for them")
@@ -81,13 +81,13 @@ def gather(laps: pd.DataFrame, results: pd.DataFrame, pit_stops: pd.DataFrame, c
     pairs = overtaking.pairs(staged, fits)
     if pairs.empty:
         raise CannotFit(f"no car follows another in {len(distance)} races: session_time_s is missing in their laps; "
-                        "wanted the time of day of each lap's end")
+                        "wanted the session clock at the end of each lap")
     starts = incidents.first_laps(staged, results)
-    rest = incidents.residuals(clean, fits)
+    residuals = incidents.residuals(clean, fits)
     ratios = safety_cars.lap_ratios(staged)
     by_race = {
         **free_air(clean, distance, circuit),
-        "stop_scatter": stops.scatter_by_race(losses), "fresh_gain": incidents.fresh_gain_by_race(staged, rest),
+        "stop_scatter": stops.scatter_by_race(losses), "fresh_gain": incidents.fresh_gain_by_race(staged, residuals),
         "dirty_air": overtaking.dirty_air_by_race(pairs), "first_lap_places": incidents.places_by_race(starts),
         "first_lap_loss": incidents.first_lap_loss_by_race(staged, starts),
         **{f"stop_{kind}": stops.loss_by_race(losses, kind) for kind in stops.KINDS},
@@ -103,10 +103,10 @@ def gather(laps: pd.DataFrame, results: pd.DataFrame, pit_stops: pd.DataFrame, c
 
 
 def free_air(clean: pd.DataFrame, distance: Mapping[str, int], circuit: Mapping[str, str]) -> dict[str, pd.DataFrame]:
-    """Base lap, scatter, trend and tyres by race from laps in free air.
+    """Measure base lap, scatter, trend and tyres by race from laps in free air.
 
-    A train laps at the pace of its first car and hides what the tyres of the others have lost: the engine's own races
-    give their slopes back from these laps only. Of real races they are about 8 % steeper than from all laps.
+    Cars in a train lap at the pace of the first car, which hides their tyre wear: the slopes of the engine's own races
+    are recovered only from laps in free air. In real races these slopes are about 8 % steeper than from all laps.
     """
     fits = fit_races(clean[clean["gap_s"] > FREE_GAP_S], distance)
     rows = {name: pd.DataFrame([(w, *value(fit), fit.n_laps) for w, fit in fits.items()],
@@ -117,19 +117,19 @@ def free_air(clean: pd.DataFrame, distance: Mapping[str, int], circuit: Mapping[
 
 
 def known_stops(losses: pd.DataFrame, pit_stops: pd.DataFrame) -> pd.DataFrame:
-    """The stops that the stop list has too, within a lap; races without a list keep theirs."""
+    """Keep the stops that the stop list confirms within one lap, and all stops of races without a list."""
     listed = {(w, d, int(lap) + off) for w, d, lap in zip(pit_stops["weekend"], pit_stops["driver"], pit_stops["lap"],
                                                           strict=True) for off in (-1, 0, 1)}
-    without = ~losses["weekend"].isin(pit_stops["weekend"].unique())
-    known = [key in listed for key in zip(losses["weekend"], losses["driver"], losses["lap"], strict=True)]
-    return losses[without | np.array(known, dtype=bool)].reset_index(drop=True)
+    unlisted_race = ~losses["weekend"].isin(pit_stops["weekend"].unique())
+    confirmed = [key in listed for key in zip(losses["weekend"], losses["driver"], losses["lap"], strict=True)]
+    return losses[unlisted_race | np.array(confirmed, dtype=bool)].reset_index(drop=True)
 
 
 def track_of(calendar: pd.DataFrame) -> dict[str, str]:
-    """Track by weekend: the circuit, or `circuit/layout` where that layout is another track altogether.
+    """Map weekends to tracks: the circuit, or `circuit/layout` if that layout is a separate track.
 
-    Layouts of one place are the same track while their lengths are within 10 % of the usual one's: a chicane moves, the
-    tyres wear as before. Bahrain's outer layout of 2020 is not; an unknown layout counts as usual.
+    Layouts of one circuit are the same track if their lengths are within 10 % of the most frequent one's: a moved
+    chicane hardly changes tyre wear. Bahrain's outer layout of 2020 is separate; an unknown layout is not.
     """
     length = {(c, layout): _length_km(c, layout)
               for c, layout in calendar[["circuit", "layout"]].drop_duplicates().itertuples(index=False)}
@@ -139,7 +139,7 @@ def track_of(calendar: pd.DataFrame) -> dict[str, str]:
 
 
 def _field_pace(fit: RaceFit) -> tuple[float, float]:
-    """Median pace of the field [s] and its error: of cars with enough laps."""
+    """Median pace of the cars with enough laps [s] and its standard error."""
     pace = np.array([p for d, p in fit.pace_s.items() if fit.laps_of[d] >= LEAST_LAPS])
     return float(np.median(pace)), float(1.25 * np.std(pace) / np.sqrt(len(pace)))
 

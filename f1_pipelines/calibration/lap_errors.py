@@ -1,9 +1,9 @@
-"""Errors of the lap model on held-out laps, by race, beside two simpler models (docs/physics.md#lap-time).
+"""Errors of the lap model on held-out laps by race, compared with two simpler models (docs/physics.md#lap-time).
 
-Three tests: a random fifth of a race (all five in turn); its last quarter, fitted on the rest; and the whole of a later
-race from the races of earlier seasons alone, where only the level is that of the race: each driver's median residual,
-or that of his first ten clean laps, which are then left out (`ten_laps`). In the first two the terms have the circuit's
-prior from earlier seasons; `race_alone` has not.
+Three tests: a random fifth of a race (all five in turn); the last quarter of a race, fitted on the rest; and a whole
+race predicted from earlier seasons. In the last, only the level comes from the race: each driver's median residual, or
+that of their first ten clean laps, which are then not scored (`ten_laps`). In the first two the terms have the
+circuit's prior from earlier seasons, except in `race_alone`.
 """
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ INPUTS = "the race's other clean laps; tyres and gaps of all"
 LEVEL = "tyres and gaps of its laps, and each driver's median residual in the race; the rest is of earlier seasons"
 TEN = "tyres and gaps of its laps, and each driver's first ten clean laps; the rest is of earlier seasons"
 
-Model = Callable[[pd.DataFrame, pd.DataFrame], np.ndarray]  # laps to learn from, laps to predict -> times [s]
+Model = Callable[[pd.DataFrame, pd.DataFrame], np.ndarray]  # training laps, held-out laps -> predicted times [s]
 
 
 def lap_errors(clean: pd.DataFrame, distance: Mapping[str, int], terms: pd.DataFrame, circuit: Mapping[str, str],
                seed: int = 1) -> pd.DataFrame:
-    """Rows of `sim.validation` about lap times: weekend, method, real_inputs, n_laps, lap_mae_s, lap_rmse_s.
+    """Build the rows of `sim.validation` about lap times: weekend, method, real_inputs, n_laps, lap_mae_s, lap_rmse_s.
 
     Args:
         clean: Clean laps of the dry races.
         distance: Laps of each race.
-        terms: Terms of the fitted races (`races.term_values`); a race is shown those of earlier seasons only.
-        seed: Of the draw of the fifths.
+        terms: Terms of the fitted races (`races.term_values`); a race's priors use earlier seasons only.
+        seed: Seed of the random fifths.
     """
     rng, rows = np.random.default_rng(seed), []
     priors = {season: TermPriors(terms, season) for season in sorted(set(clean["season"]))}
@@ -57,47 +57,47 @@ def lap_errors(clean: pd.DataFrame, distance: Mapping[str, int], terms: pd.DataF
 
 def _models(half: float, prior: Prior | None) -> Iterator[tuple[str, Model]]:
     if prior is not None:
-        yield "", lambda known, held_out: fit_race(known, half, prior).predict(held_out)
-    yield "_race_alone", lambda known, held_out: fit_race(known, half).predict(held_out)
+        yield "", lambda train, held_out: fit_race(train, half, prior).predict(held_out)
+    yield "_race_alone", lambda train, held_out: fit_race(train, half).predict(held_out)
     yield "_driver_median", _driver_median
     yield "_linear", _linear
 
 
-def _driver_median(known: pd.DataFrame, held_out: pd.DataFrame) -> np.ndarray:
-    return held_out["driver"].map(known.groupby("driver")["lap_time_s"].median()).to_numpy(float)
+def _driver_median(train: pd.DataFrame, held_out: pd.DataFrame) -> np.ndarray:
+    return held_out["driver"].map(train.groupby("driver")["lap_time_s"].median()).to_numpy(float)
 
 
-def _linear(known: pd.DataFrame, held_out: pd.DataFrame) -> np.ndarray:
-    """driver + compound + one slope of age: what a model without the trend can do."""
-    drivers, column = np.unique(known["driver"].to_numpy(str), return_inverse=True)
+def _linear(train: pd.DataFrame, held_out: pd.DataFrame) -> np.ndarray:
+    """A model without the trend: driver + compound + one slope of tyre age."""
+    drivers, column = np.unique(train["driver"].to_numpy(str), return_inverse=True)
 
     def regressors(laps: pd.DataFrame) -> np.ndarray:
         compounds = [(laps["compound"] == name).to_numpy(float) for name in ("SOFT", "HARD")]
         return np.column_stack([*compounds, laps["age_laps"].to_numpy(float)])
 
-    centre, k = known["lap_time_s"].median(), len(drivers)
-    fit = huber_ridge(regressors(known), known["lap_time_s"].to_numpy() - centre, column, k, np.zeros(k + 3),
+    centre, k = train["lap_time_s"].median(), len(drivers)
+    fit = huber_ridge(regressors(train), train["lap_time_s"].to_numpy() - centre, column, k, np.zeros(k + 3),
                       np.r_[np.full(k, 5.0), 0.5, 0.5, 0.1])
     level = held_out["driver"].map(dict(zip(drivers.tolist(), fit.coef[:k], strict=True))).to_numpy(float)
     return centre + level + regressors(held_out) @ fit.coef[k:]
 
 
 def _later_race(laps: pd.DataFrame, half: float, prior: Prior) -> Iterator[tuple[Any, ...]]:
-    """The race from its prior alone, level known or from ten laps; beside the same without a trend and without all."""
+    """Errors of the prior alone, with the level known or from ten laps; also with one slope and without any terms."""
     time = laps["lap_time_s"]
-    rest = {"": time - design(laps, half) @ prior.mean, "_driver_median": time,
-            "_linear": time - GLOBAL_SLOPE * laps["age_laps"]}
+    residuals = {"": time - design(laps, half) @ prior.mean, "_driver_median": time,
+                 "_linear": time - GLOBAL_SLOPE * laps["age_laps"]}
     first = (laps.groupby("driver").cumcount() < FIRST_LAPS).to_numpy()
-    for method, residual in rest.items():
-        known = residual - residual.groupby(laps["driver"]).transform("median")
-        yield (f"laps_later_race{method}", LEVEL, *_errors(known.to_numpy()))
+    for method, residual in residuals.items():
+        error = residual - residual.groupby(laps["driver"]).transform("median")
+        yield (f"laps_later_race{method}", LEVEL, *_errors(error.to_numpy()))
         level = laps["driver"].map(residual[first].groupby(laps["driver"][first]).median())
         yield (f"laps_later_race_ten_laps{method}", TEN, *_errors((residual - level)[~first].to_numpy()))
 
 
 def _errors(error: np.ndarray) -> tuple[int, float, float]:
-    """Laps, mean absolute and root mean square error [s]; drivers that were never seen are left out."""
-    seen = error[np.isfinite(error)]
-    if not len(seen):
+    """Number of laps, mean absolute and root mean square error [s], without drivers missing from the training laps."""
+    finite = error[np.isfinite(error)]
+    if not len(finite):
         return 0, float("nan"), float("nan")
-    return len(seen), float(np.abs(seen).mean()), float(np.sqrt(np.square(seen).mean()))
+    return len(finite), float(np.abs(finite).mean()), float(np.sqrt(np.square(finite).mean()))

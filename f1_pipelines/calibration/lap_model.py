@@ -2,9 +2,9 @@
 
     lap_time_s = pace[driver] + trend (lap - half) + offset[compound] + slope[compound] wear + loss[gap < 1, 1-2, 2-3 s]
 
-(docs/physics.md#lap-time). `lap` and `wear` count as the engine's fuel and wear do (`fits.stage`): wear is 0 on a new
-set. Driver columns are free; the nine others have priors, wide ones by default, or those of earlier races at the
-circuit (`fits.shrink`).
+(docs/physics.md#lap-time). `lap` and `wear` are counted like the engine's fuel and wear (`stage`): wear is 0 on a new
+set. Driver columns have no prior in effect; the nine other terms have wide priors by default, or those of earlier races
+at the circuit (`races.TermPriors`).
 """
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ WIDE_SD = np.array([0.04, 0.40, 0.40, 0.08, 0.06, 0.05, 0.30, 0.20, 0.15])
 # AR(1) from lap to lap (docs/physics.md#lap-time): errors are sqrt((1 + c) / (1 - c)) times those of independent laps.
 CARRY = 0.42
 SE_FACTOR = float(np.sqrt((1 + CARRY) / (1 - CARRY)))
-FREE_GAP_S = 1.5  # behind this a lap is driven at the car's own pace, nearly
-LEAST_LAPS = 5  # clean laps below which a driver's pace is not called fitted
+FREE_GAP_S = 1.5  # with a larger gap a car laps at nearly its own pace
+LEAST_LAPS = 5  # clean laps needed for a driver's pace to count as fitted
 
 
 @dataclass(frozen=True)
 class Prior:
-    """What is believed of the terms before the race: means and standard deviations in the order of `TERMS`."""
+    """Prior means and standard deviations of the terms of a race, in the order of `TERMS`."""
 
     mean: np.ndarray = field(default_factory=WIDE_MEAN.copy)
     sd: np.ndarray = field(default_factory=WIDE_SD.copy)
@@ -38,8 +38,11 @@ class Prior:
 
 @dataclass(frozen=True)
 class RaceFit:
-    """One race, fitted. Terms [s or s/lap] in the order of `TERMS`; pace is a driver's lap at half distance on new
-    medium tyres in free air [s]. The scatter is that of laps in free air: traffic adds its own."""
+    """Fit of one race: terms [s or s/lap] in the order of `TERMS`, and each driver's pace [s].
+
+    Pace is a lap at half distance on new medium tyres in free air. Scatter is that of laps in free air, because traffic
+    adds to it.
+    """
 
     terms: np.ndarray
     terms_se: np.ndarray
@@ -51,13 +54,13 @@ class RaceFit:
     n_laps: int
 
     def predict(self, laps: pd.DataFrame) -> np.ndarray:
-        """Expected lap times [s] of staged laps; NaN for drivers that were not fitted."""
+        """Expected lap times [s] of staged laps; NaN for drivers without a fit."""
         pace = laps["driver"].map(self.pace_s).to_numpy(float)
         return pace + design(laps, self.half) @ self.terms
 
 
 def design(laps: pd.DataFrame, half: float) -> np.ndarray:
-    """(n, 9) regressors of the terms for staged laps."""
+    """(n, 9) regressors of the terms of staged laps."""
     compound, wear = laps["compound"].to_numpy(object), laps["wear_laps"].to_numpy(float)
     gap = laps["gap_s"].to_numpy(float)
     soft, medium, hard = (compound == name for name in SLICKS)
@@ -70,9 +73,9 @@ def fit_race(laps: pd.DataFrame, half: float, prior: Prior | None = None) -> Rac
     """Fit one race.
 
     Args:
-        laps: Clean staged laps of one race; drivers without any have no pace.
-        half: Half the race distance [laps], the point at which pace is stated.
-        prior: Of the terms; wide by default.
+        laps: Clean staged laps of one race; drivers without any get no pace.
+        half: Half the race distance [laps], to which pace refers.
+        prior: Prior of the terms; wide by default.
     """
     prior = prior or Prior()
     drivers, column = np.unique(laps["driver"].to_numpy(str), return_inverse=True)

@@ -1,9 +1,9 @@
-"""Passes between pairs of cars at the line: the rule by era and circuit, and the cost of following.
+"""Passes between pairs of cars at the line: pass probability by era and circuit, and time lost behind another car.
 
     P(pass in the lap) = logistic(intercept + per_advantage adv - per_gap gap + circuit), gap < 1.5 s
 
-Measured in docs/physics.md#overtaking. `adv` is the difference of the two cars' fitted lap times in free air: it comes
-from the same race, a forecast's is noisier.
+Measured in docs/physics.md#overtaking. `adv` is the difference of the two cars' fitted lap times in free air. It is
+fitted on the same race; a forecast's advantage is noisier.
 """
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from f1_pipelines.calibration.robust import mad_sd
 from f1_pipelines.calibration.stage import CAR
 
 FIT_GAP_S = 1.5
-ERAS = ((2018, 2021), (2022, 2025), (2026, 9999))  # rules of car design
-POOLED = np.array([-0.3, 2.4, -4.4])  # docs/physics.md#overtaking: intercept, per s of advantage, of gap
+ERAS = ((2018, 2021), (2022, 2025), (2026, 9999))  # technical regulations
+POOLED = np.array([-0.3, 2.4, -4.4])  # docs/physics.md#overtaking: intercept, per s of advantage, per s of gap
 POOLED_SD = np.array([0.5, 1.0, 1.0])
-CIRCUIT_SD = 1.5  # of circuits in the logit: Monaco is three below the others (docs/physics.md#circuits: .02 to .70)
-REACH_S = 3.0  # dirty air is linear in the gap up to here, as in the engine
+CIRCUIT_SD = 1.5  # sd of circuits in the logit: Monaco is 3 below the others (docs/physics.md#circuits: .02 to .70)
+REACH_S = 3.0  # up to this gap dirty air is linear, as in the engine
 
 
 def free_air_s(clean: pd.DataFrame, fits: Mapping[str, RaceFit]) -> pd.Series:
-    """Fitted lap time of each staged lap of the fitted races without its traffic term [s]."""
+    """Fitted time of each staged lap without its traffic term [s], for the fitted races."""
     parts = []
     for weekend, laps in clean.groupby("weekend"):
         fit = fits[weekend]
@@ -36,11 +36,11 @@ def free_air_s(clean: pd.DataFrame, fits: Mapping[str, RaceFit]) -> pd.Series:
 
 
 def pairs(staged: pd.DataFrame, fits: Mapping[str, RaceFit]) -> pd.DataFrame:
-    """One row per car and green lap that began right behind another on the same lap.
+    """One row per car and green lap that started directly behind another car on the same lap.
 
     Returns:
-        `weekend`, `season`, `driver`, `lap`, `gap_s` (at the line before), `advantage_s` (of the follower), `passed`,
-        `loss_s` (lap time over free air), `ahead` (driver). Laps 1 and 2 and laps with a stop are left out.
+        `weekend`, `season`, `driver`, `lap`, `ahead` (driver), `gap_s` (at the start of the lap), `advantage_s` (of the
+        follower), `passed`, `loss_s` (lap time over free air). Laps 1 and 2 and laps with a stop are left out.
     """
     laps = staged[staged["weekend"].isin(list(fits))]
     frame = laps[[*CAR, "season", "lap", "lap_time_s", "session_time_s", "green", "before_slow", "pit_in", "pit_out",
@@ -55,7 +55,7 @@ def pairs(staged: pd.DataFrame, fits: Mapping[str, RaceFit]) -> pd.DataFrame:
     frame["advantage_s"] = ahead["free_s"] - frame["free_s"]
     frame["passed"] = frame["session_time_s"] < ahead["session_time_s"]
     frame["loss_s"] = frame["lap_time_s"] - frame["free_s"]
-    # A lapped car in between is no rival, but it is in the way: the gap to the next car on the road must be this one.
+    # A lapped car in between holds the follower up: the gap on the road must equal the gap to the car ahead.
     on_road = laps.loc[frame.index, "gap_s"]
     keep = (frame["ahead"].notna() & frame["green"] & ~frame["before_slow"] & ~frame["pit_in"] & ~frame["pit_out"]
             & ahead["pit_in"].eq(False) & ahead["pit_out"].eq(False) & (frame["lap"] > 2)
@@ -65,7 +65,7 @@ def pairs(staged: pd.DataFrame, fits: Mapping[str, RaceFit]) -> pd.DataFrame:
 
 @dataclass(frozen=True)
 class PassRule:
-    """The fitted rule: per era (intercept, per s of advantage, per s of gap), per circuit a shift; with errors."""
+    """Fitted pass probability: (intercept, per s of advantage, per s of gap) by era, shift and error by circuit."""
 
     era: dict[tuple[int, int], np.ndarray]
     era_se: dict[tuple[int, int], np.ndarray]
@@ -74,7 +74,7 @@ class PassRule:
     auc: float
 
     def of_season(self, season: int) -> tuple[np.ndarray, np.ndarray] | None:
-        """Coefficients and errors of the season's era; None where it has no pairs."""
+        """Coefficients and errors of the season's era; None if it has no pairs."""
         for era, coef in self.era.items():
             if era[0] <= season <= era[1]:
                 return coef, self.era_se[era]
@@ -82,10 +82,10 @@ class PassRule:
 
 
 def fit_pass_rule(passes: pd.DataFrame, circuits: Mapping[str, str], rounds: int = 30) -> PassRule:
-    """Logistic regression by Newton's method, priors on every coefficient.
+    """Fit by logistic regression (Newton's method) with a prior on each coefficient.
 
     Args:
-        passes: Pairs.
+        passes: Rows of `pairs`.
         circuits: Circuit by weekend.
     """
     near = passes[(passes["gap_s"] < FIT_GAP_S) & passes["advantage_s"].abs().lt(5.0)]
@@ -117,10 +117,10 @@ def fit_pass_rule(passes: pd.DataFrame, circuits: Mapping[str, str], rounds: int
 
 
 def dirty_air_by_race(passes: pd.DataFrame) -> pd.DataFrame:
-    """What a follower who is no quicker loses, as the engine's slope: `weekend`, `value` [s at no gap], `se`, `n`.
+    """Time lost by a follower without an advantage, as the engine's slope: `weekend`, `value` [s at gap 0], `se`, `n`.
 
-    loss = value (1 - gap / 3 s) with the least absolute error: lap noise has a median of zero, not a mean of zero. Only
-    cars without an advantage: the others are held up as well, which the engine does by itself.
+    Fits loss = value (1 - gap / 3 s) by least absolute error, because lap noise has median 0, not mean 0. Quicker cars
+    are left out: they are also held up, which the engine simulates separately.
     """
     slow = passes[(passes["advantage_s"] < 0) & (passes["gap_s"] < REACH_S) & ~passes["passed"]]
     close = 1 - slow["gap_s"] / REACH_S
@@ -137,7 +137,7 @@ def dirty_air_by_race(passes: pd.DataFrame) -> pd.DataFrame:
 
 def _auc(score: np.ndarray, y: np.ndarray) -> float:
     rank = pd.Series(score).rank().to_numpy()
-    ones = y.sum()
-    if ones in (0, len(y)):
+    positives = y.sum()
+    if positives in (0, len(y)):
         return float("nan")
-    return float((rank[y > 0].sum() - ones * (ones + 1) / 2) / (ones * (len(y) - ones)))
+    return float((rank[y > 0].sum() - positives * (positives + 1) / 2) / (positives * (len(y) - positives)))

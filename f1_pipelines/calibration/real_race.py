@@ -1,4 +1,4 @@
-"""A real race as arrays by lap and car, the way the engine counts: what a replay is given and what it is judged by."""
+"""A real race as arrays by lap and car, counted like the engine's: the inputs and the reference of replays."""
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -11,12 +11,12 @@ from f1_pipelines.sim.engine.parameters import COMPOUNDS, GREEN, MEDIUM, RED, SC
 CODE = {"SOFT": 0, "MEDIUM": 1, "HARD": 2, "INTERMEDIATE": 3, "WET": 4}
 assert COMPOUNDS == ("soft", "medium", "hard", "inter", "wet")
 SAW_FLAG = ("finished", "lapped", "disqualified")
-LEADERS = 3  # the track status of a lap is what most of the three leading cars saw (docs/physics.md#safety-car)
+LEADERS = 3  # the track status of a lap is that of most of the three leading cars (docs/physics.md#safety-car)
 
 
 @dataclass(frozen=True)
 class RealRace:
-    """L laps, N cars that started and have laps, in grid order."""
+    """A race of L laps and the N cars that started and have laps, in grid order."""
 
     weekend: str
     season: int
@@ -26,13 +26,13 @@ class RealRace:
     constructors: tuple[str, ...]
     finish: np.ndarray  # (N,) classified place, NaN for the others
     laps_done: np.ndarray  # (N,)
-    stopped: np.ndarray  # (N,) bool: did not see the flag
-    status: np.ndarray  # (L,) of the leaders' lap
+    stopped: np.ndarray  # (N,) bool: did not take the flag
+    status: np.ndarray  # (L,) track status on the leaders' lap
     start_compound: np.ndarray  # (N,)
     start_wear: np.ndarray  # (N,) laps
-    pit: np.ndarray  # (L, N) compound put on at the end of the lap, -1: none
-    set_wear: np.ndarray  # (L, N) laps of wear of the set put on
-    line_s: np.ndarray  # (L, N) session clock at the end of the lap, NaN where not known
+    pit: np.ndarray  # (L, N) compound fitted at the end of the lap, -1: no stop
+    set_wear: np.ndarray  # (L, N) wear of the fitted set [laps]
+    line_s: np.ndarray  # (L, N) session clock at the end of the lap, NaN if unknown
 
     @property
     def finishers(self) -> np.ndarray:
@@ -40,11 +40,11 @@ class RealRace:
 
 
 def real_race(staged: pd.DataFrame, results: pd.DataFrame, circuit: str, laps: int) -> RealRace:
-    """Arrays of one race.
+    """Build the arrays of one race.
 
     Args:
         staged: Staged laps of this race.
-        results: Its newest classification, rows of `race.results`.
+        results: Rows of `race.results` of this race, newest version.
         circuit: Circuit id.
         laps: Race distance.
     """
@@ -67,7 +67,7 @@ def real_race(staged: pd.DataFrame, results: pd.DataFrame, circuit: str, laps: i
     pit_in = by_lap(own["pit_in"].to_numpy(float), 0.0) > 0
     driven = np.isfinite(by_lap(np.zeros(len(own)), np.nan))
     pit, set_wear = np.full(shape, -1), np.zeros(shape)
-    stops = pit_in[:-1] & driven[1:]  # a stop that the car did not leave again is a retirement
+    stops = pit_in[:-1] & driven[1:]  # an in-lap without a following lap is a retirement
     pit[:-1][stops], set_wear[:-1][stops] = compound[1:][stops], wear[1:][stops]
     classified = started["finish_position"].where(started["classified"].astype(bool))
     return RealRace(
@@ -81,7 +81,7 @@ def real_race(staged: pd.DataFrame, results: pd.DataFrame, circuit: str, laps: i
 
 
 def lap_status(own: pd.DataFrame, laps: int) -> np.ndarray:
-    """(L,) status of each lap, as most of the leading cars saw it; laps that nobody recorded are green."""
+    """(L,) status of each lap for most of the leading cars; laps without records are green."""
     leading = own[own["position"] <= LEADERS]
     share = leading.groupby("lap")[["red", "sc", "vsc", "vsc_ending"]].mean().reindex(range(1, laps + 1))
     most = share.fillna(0.0).to_numpy() >= 0.5

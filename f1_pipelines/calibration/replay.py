@@ -1,8 +1,8 @@
-"""Real races driven again by the engine: the given inputs are real, the rest is simulated.
+"""Replay real races in the engine: stops, track status and retirements are real inputs, the rest is simulated.
 
-The engine takes the track status of every lap and a compound for each stop. What it has no input for is done here
-between two steps, on a copy of the state: a car that stopped for good in reality stops (`retire`), and a used set gets
-its wear (`wear_of_sets`). Chance failures, punctures and the cliff are off: their real outcome is already an input.
+The engine takes the track status of each lap and a compound for each stop. Two inputs it lacks are applied to a copy of
+the state between steps: real retirements (`retire`) and the wear of used sets (`wear_of_sets`). Random failures,
+punctures and the cliff are off, because the inputs already contain their real outcome.
 """
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from f1_pipelines.sim.engine.race import Race
 from f1_pipelines.sim.engine.state import MECHANICAL, OUT_S, RaceState, gaps
 
 NO_CLIFF = 999.0
-GIVEN = EngineParameters(puncture_per_lap=0.0, puncture_per_lap_past=0.0)
-NOISE_FREE = replace(GIVEN, noise_below=0.0, noise_above=0.0, stop_noise_below=0.0, stop_noise_above=0.0)
+REPLAY_ENGINE = EngineParameters(puncture_per_lap=0.0, puncture_per_lap_past=0.0)
+NOISE_FREE = replace(REPLAY_ENGINE, noise_below=0.0, noise_above=0.0, stop_noise_below=0.0, stop_noise_above=0.0)
 
 
 @dataclass(frozen=True)
 class Replay:
-    """What came out, over E episodes that differ in their noise."""
+    """Result of E episodes with different noise."""
 
     place: np.ndarray  # (E, N)
-    line_s: np.ndarray  # (L + 1 - first, E, N) elapsed time at the line, first lap given first; OUT_S and more: out
+    line_s: np.ndarray  # (L + 1 - first, E, N) time at the line from lap `first` on; >= OUT_S: out
     first: int
     status: np.ndarray  # (L,)
 
@@ -35,29 +35,30 @@ class Replay:
 
 
 def replay(real: RealRace, circuit: CircuitParameters, pace_s: np.ndarray, episodes: int = 100, first: int = 0,
-           engine: EngineParameters = GIVEN, stops: bool = True, stop_extra_s: np.ndarray | None = None) -> Replay:
-    """Drive a real race again.
+           engine: EngineParameters = REPLAY_ENGINE, stops: bool = True,
+           stop_extra_s: np.ndarray | None = None) -> Replay:
+    """Replay a real race.
 
     Args:
-        real: The race: grid, stops, track status and retirements are taken from it.
+        real: The race, which gives grid, stops, track status and retirements.
         circuit: Physics of the circuit.
-        pace_s: (N,) s/lap against the circuit's base lap.
-        first: Laps already driven when the replay starts; their gaps and tyres are then real. 0: from the grid.
-        stops: False leaves every stop out (cars run to the end on the first set).
-        stop_extra_s: (L, N) what each real stop cost beyond the circuit's loss, instead of the engine's scatter.
+        pace_s: (N,) pace relative to the circuit's base lap [s/lap].
+        first: Lap after which the replay starts, with real gaps and tyres; 0 starts from the grid.
+        stops: False leaves all stops out: cars stay on their first set.
+        stop_extra_s: (L, N) loss of each real stop beyond the circuit's [s], in place of the engine's scatter.
     """
     cars = len(real.drivers)
     circuit = replace(circuit, cliff_laps=(NO_CLIFF,) * 5, race_laps=real.laps)
-    joined = {} if first == 0 else _joined(real, first)
+    start = {} if first == 0 else _start_after(real, first)
     setup = RaceSetup(
         circuits=(circuit,), seeds=np.arange(episodes), car_pace_s=np.asarray(pace_s), race_laps=real.laps,
-        start_compound=real.start_compound if first == 0 else joined.pop("compound"), status=real.status,
+        start_compound=real.start_compound if first == 0 else start.pop("compound"), status=real.status,
         accident_scale=0.0, mechanical_scale=0.0, two_compound_rule=False, engine=engine,
-        grid=np.arange(1, cars + 1), **joined)
+        grid=np.arange(1, cars + 1), **start)
     race = prepare(setup, first)
     if stop_extra_s is not None:
         race = replace(race, stop_s=np.broadcast_to(stop_extra_s[first:, None, :], race.stop_s.shape))
-    # A car that fell out in lap 1 is timed once by us: the engine retires cars at the line.
+    # A car that retired in lap 1 still gets a time for it: the engine retires cars at the line.
     last, leaving = np.maximum(real.laps_done, 1), real.stopped & (real.laps_done < real.laps)
     state = new_state(race)
     if first == 0:
@@ -76,31 +77,32 @@ def replay(real: RealRace, circuit: CircuitParameters, pace_s: np.ndarray, episo
 
 
 def retire(race: Race, state: RaceState, cars: np.ndarray) -> RaceState:
-    """The state with these cars (N,) out of the race after the lap just driven."""
-    off = np.broadcast_to(cars, state.out.shape) & (state.out == 0)
-    if not off.any():
+    """Retire these cars (N,) at the end of the lap just driven."""
+    retiring = np.broadcast_to(cars, state.out.shape) & (state.out == 0)
+    if not retiring.any():
         return state
-    elapsed = np.where(off, OUT_S - 1e6 * state.lap + 1e3 * state.position, state.elapsed_s)
+    elapsed = np.where(retiring, OUT_S - 1e6 * state.lap + 1e3 * state.position, state.elapsed_s)
     order = elapsed.argsort(axis=1, kind="stable") + race.rows
     gap, leader = gaps(elapsed.take(order), order)
     return state.after(elapsed_s=elapsed, order=order, gap_ahead_s=gap, leader_s=leader,
-                       out=np.where(off, MECHANICAL, state.out), out_lap=np.where(off, state.lap + 1, state.out_lap),
-                       any_out=True, line_s=(*state.line_s[:-1], elapsed))
+                       any_out=True,
+                       out=np.where(retiring, MECHANICAL, state.out),
+                       out_lap=np.where(retiring, state.lap + 1, state.out_lap), line_s=(*state.line_s[:-1], elapsed))
 
 
 def wear_of_sets(state: RaceState, pit: np.ndarray, wear_laps: np.ndarray) -> RaceState:
-    """The state with the wear that the sets put on in the last lap (pit >= 0) already had."""
+    """Apply the initial wear of the sets fitted in the last lap (pit >= 0)."""
     used = (pit >= 0) & (wear_laps > 0)
     return state.after(wear_laps=np.where(used, wear_laps, state.wear_laps)) if used.any() else state
 
 
-def _joined(real: RealRace, first: int) -> dict[str, np.ndarray]:
-    """Gaps and compounds at the end of lap `first`, as `RaceSetup` wants them; cars already out come last."""
+def _start_after(real: RealRace, first: int) -> dict[str, np.ndarray]:
+    """Gaps and compounds at the end of lap `first` for `RaceSetup`; retired cars come last."""
     at_line = real.line_s[first - 1]
     gap = at_line - np.nanmin(at_line)
     missing = ~np.isfinite(gap)
     gap = np.where(missing, np.nanmax(gap) + 100.0 + np.arange(len(gap)), gap)
-    gap = gap + 1e-6 * np.arange(len(gap))  # two cars timed alike are still two cars
+    gap = gap + 1e-6 * np.arange(len(gap))  # breaks ties
     changes = [np.where(real.pit[:first, n] >= 0)[0] for n in range(len(gap))]
     compound = np.array([real.pit[laps[-1], n] if len(laps) else real.start_compound[n]
                          for n, laps in enumerate(changes)])

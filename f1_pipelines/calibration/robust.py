@@ -1,16 +1,16 @@
-"""Least squares that a few wild laps cannot bend, with prior knowledge of each coefficient, in plain numpy."""
+"""Robust least squares with a prior on each coefficient, in plain numpy."""
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import numpy as np
 
-HUBER = 1.345  # residuals beyond this many sd weigh less: 95 % efficient on normal noise (Huber 1964)
+HUBER = 1.345  # residuals above this many sd weigh less: 95 % efficient on normal noise (Huber 1964)
 
 
 @dataclass(frozen=True)
 class RobustFit:
-    """Coefficients with their standard errors (posterior, noise taken as independent), and the residuals' MAD sd."""
+    """Coefficients, their standard errors (posterior, assuming independent noise), and the residuals' MAD sd."""
 
     coef: np.ndarray
     se: np.ndarray
@@ -26,19 +26,20 @@ def huber_ridge(x: np.ndarray, y: np.ndarray, group: np.ndarray, groups: int, me
                 rounds: int = 12, floor: float = 0.05) -> RobustFit:
     """Minimise sum huber((y - level[group] - x b) / s) + sum ((b - mean) / sd)^2 / 2 by reweighting.
 
-    s is the residuals' MAD sd. The levels stand for a column of zeros and ones per group and are summed up as such:
-    that is quicker than multiplying by the zeros, and leaves no matrix large enough for BLAS to start threads on.
+    s is the residuals' MAD sd. Each level is a 0/1 column, handled as group sums: that is quicker than multiplying by
+    zeros, and no matrix becomes large enough for BLAS to start threads.
 
     Args:
-        x: (n, k) regressors; y: (n,) what they should explain.
-        group: (n,) 0 .. groups - 1.
-        mean, sd: (groups + k,) prior of each level and coefficient; sd infinite: no prior.
-        floor: Least scale, so that a perfect fit of a handful of laps does not end the iteration [unit of y].
+        x: (n, k) regressors.
+        y: (n,) response.
+        group: (n,) group of each row, 0 .. groups - 1.
+        mean, sd: (groups + k,) prior of each level and coefficient; infinite sd: no prior.
+        floor: Lower limit of s [unit of y], needed when a few laps are fitted perfectly.
 
     Returns:
         Levels first, then coefficients.
     """
-    # A column without data and without prior would be singular: 1e-6 of a unit's weight keeps it at its mean.
+    # A column without data and prior would be singular: a precision of 1e-6 keeps it at its mean.
     strength = np.maximum(np.where(np.isinf(sd), 0.0, 1.0 / np.square(sd)), 1e-6)
     weight, scale = np.ones(len(y)), max(mad_sd(y) if len(y) else 1.0, floor)
     coef = mean.astype(float)

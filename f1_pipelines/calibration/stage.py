@@ -1,8 +1,8 @@
-"""`race.laps` made ready for fitting: plain floats, track status as flags, tyre age, gaps at the line, clean laps.
+"""Prepare `race.laps` for fitting: plain floats, track status flags, tyre age, gaps at the line, clean laps.
 
-docs/physics.md#the-data defines a clean lap: status 1, the lap before free of SC, VSC and red, no pit in or out, not
+docs/physics.md#the-data defines a clean lap: status 1, no SC, VSC or red flag in the lap before, no pit in or out, not
 lap 1, timed, within 5 % of the driver's median in that race, not flagged inaccurate. Known faults need no special case:
-the archive flags or blanks them, and a lap without a compound or an age is never clean.
+the archive flags or blanks them, and a lap without a compound or tyre age is never clean.
 """
 from __future__ import annotations
 
@@ -13,39 +13,38 @@ from f1_pipelines.sim.engine.parameters import EngineParameters
 
 SLICKS = ("SOFT", "MEDIUM", "HARD")
 RAIN_TYRES = ("INTERMEDIATE", "WET")
-WET_SHARE = 0.02  # a race with more laps than this on rain tyres is no dry race
-CLEAN_WITHIN = 0.05  # of the driver's median
+WET_SHARE = 0.02  # share of laps on rain tyres from which a race is not dry
+CLEAN_WITHIN = 0.05  # relative distance to the driver's median
 CAR = ["weekend", "driver"]
 NEEDED = ("weekend", "driver", "lap", "lap_time_s", "compound", "tyre_age_laps", "stint", "track_status", "position",
           "is_pit_in", "is_pit_out", "is_accurate", "session_time_s")
-
-
-OLDEST_SET = 90  # laps: the longest race has 78; a set said to be older is a fault of the feed
+OLDEST_SET = 90  # laps: the longest race has 78, so a larger tyre age is a fault of the feed
 
 
 class CannotFit(ValueError):
-    """Laps that hold nothing to fit; one sentence: what came, what was wanted."""
+    """The laps are not enough for a fit."""
 
 
 def stage_laps(laps: pd.DataFrame) -> pd.DataFrame:
-    """Laps with what the fits need.
+    """Add the columns that the fits need.
 
     Args:
         laps: Rows of `race.laps`; extra columns are ignored.
 
     Returns:
-        Sorted by weekend, driver, lap, with plain dtypes and in addition: `season`; `sc`, `vsc`, `vsc_ending`, `red`,
-        `green` (status 1 all lap); `before_slow` (SC, VSC or red in the lap before); `age_laps` (laps on the set when
-        the lap began, 0 on a new one; from the stint where the age is not known); `wear_laps` and `fuel_laps` (the
-        same and the lap number, slow laps counted as the engine counts them); `gap_s` and `gap_end_s` (to the car
-        before, lapped ones included, at the line when the lap began and ended); `dry` (race); `clean`.
+        The laps by weekend, driver, lap, with plain dtypes and these columns added: `season`; `sc`, `vsc`,
+        `vsc_ending`, `red`, `green` (status 1 all lap); `before_slow` (SC, VSC or red flag in the lap before);
+        `age_laps` (laps on the set at the start of the lap, 0 on a new set; from the stint if the age is unknown);
+        `wear_laps` and `fuel_laps` (age and lap number with slow laps counted as the engine does); `gap_s` and
+        `gap_end_s` (to the next car on the road, lapped or not, at the start and end of the lap); `dry` (race);
+        `clean`.
 
     Raises:
-        CannotFit: Columns are missing, or there is no lap.
+        CannotFit: Columns are missing, or there are no laps.
     """
-    absent = [name for name in NEEDED if name not in laps.columns]
-    if absent or laps.empty:
-        raise CannotFit(f"laps to fit lack {absent or 'rows'}; wanted rows of race.laps")
+    missing = [name for name in NEEDED if name not in laps.columns]
+    if missing or laps.empty:
+        raise CannotFit(f"laps to fit lack {missing or 'rows'}; wanted rows of race.laps")
     frame = laps[list(NEEDED)].sort_values(["weekend", "driver", "lap"], ignore_index=True)
     plain = pd.DataFrame({"weekend": frame["weekend"].astype(object), "driver": frame["driver"].astype(object)})
     plain["season"] = plain["weekend"].str[:4].astype(int)
@@ -75,26 +74,26 @@ def _add_status(plain: pd.DataFrame, digits: pd.Series) -> None:
 
 
 def _age(plain: pd.DataFrame) -> pd.Series:
-    """Laps on the set when the lap began; where its past is unknown it counts as new."""
+    """Laps on the set at the start of each lap; a set of unknown age counts as new."""
     in_stint = plain.groupby([*CAR, "stint"]).cumcount().where(plain["stint"].notna()).astype(float)
     known = plain["tyre_age_laps"].where(plain["tyre_age_laps"] <= OLDEST_SET)
     return (known - 1.0).clip(lower=0).fillna(in_stint)
 
 
 def _add_burden(plain: pd.DataFrame) -> None:
-    """Wear and fuel as the engine counts them: a lap behind the safety car takes less out of either.
+    """Count wear and fuel as the engine does: laps behind the safety car use less of both.
 
-    Counting so instead of by plain laps leaves the errors on laps not fitted as they are, within 1 %, and makes the
-    fitted slopes the engine's own.
+    Compared with plain lap counts this changes errors on held-out laps by less than 1 %, and makes the fitted slopes
+    comparable with the engine's.
     """
     engine, behind = EngineParameters(), plain["sc"] | plain["red"]
     wear = pd.Series(np.where(behind, engine.wear_sc, np.where(plain["vsc"], engine.wear_vsc, 1.0)), plain.index)
     fuel = pd.Series(np.where(behind, engine.fuel_sc, np.where(plain["vsc"], engine.fuel_vsc, 1.0)), plain.index)
     car = [plain["weekend"], plain["driver"]]
-    worn = wear.groupby(car).cumsum() - wear
-    put_on = plain["stint"] != plain.groupby(CAR)["stint"].shift()
-    since = (worn - plain["age_laps"]).where(put_on).groupby(car).ffill()
-    plain["wear_laps"] = (worn - since).where(plain["age_laps"].notna())
+    total_wear = wear.groupby(car).cumsum() - wear
+    new_set = plain["stint"] != plain.groupby(CAR)["stint"].shift()
+    wear_at_change = (total_wear - plain["age_laps"]).where(new_set).groupby(car).ffill()
+    plain["wear_laps"] = (total_wear - wear_at_change).where(plain["age_laps"].notna())
     plain["fuel_laps"] = fuel.groupby(car).cumsum() - fuel + 1.0
 
 
@@ -106,9 +105,9 @@ def _add_gaps(plain: pd.DataFrame) -> None:
 
 
 def clean_laps(plain: pd.DataFrame) -> pd.Series:
-    """Which staged laps are clean. Of a race cut short, ask again: the median must not know later laps."""
-    may = (plain["green"] & ~plain["before_slow"] & ~plain["pit_in"] & ~plain["pit_out"] & (plain["lap"] > 1)
-           & plain["lap_time_s"].notna() & plain["accurate"] & plain["compound"].isin(SLICKS)
-           & plain["age_laps"].notna())
-    median = plain["lap_time_s"].where(may).groupby([plain["weekend"], plain["driver"]]).transform("median")
-    return may & ((plain["lap_time_s"] / median - 1.0).abs() < CLEAN_WITHIN)
+    """Mark the clean laps. Call it again for part of a race, so that the driver's median excludes later laps."""
+    candidates = (plain["green"] & ~plain["before_slow"] & ~plain["pit_in"] & ~plain["pit_out"] & (plain["lap"] > 1)
+                  & plain["lap_time_s"].notna() & plain["accurate"] & plain["compound"].isin(SLICKS)
+                  & plain["age_laps"].notna())
+    median = plain["lap_time_s"].where(candidates).groupby([plain["weekend"], plain["driver"]]).transform("median")
+    return candidates & ((plain["lap_time_s"] / median - 1.0).abs() < CLEAN_WITHIN)

@@ -1,4 +1,4 @@
-"""What a stop costs: pit lane and standstill, in-lap and out-lap together, by track status (docs/physics.md#stops)."""
+"""Time lost in stops (in-lap and out-lap together) by track status (docs/physics.md#stops)."""
 from __future__ import annotations
 
 import numpy as np
@@ -9,20 +9,20 @@ from f1_pipelines.calibration.stage import CAR
 
 KINDS = ("green", "vsc", "vsc_ending", "sc", "sc_later")
 CLEAN_LAPS = 4  # before and after a green stop
-WITHIN_S = 20.0  # non-stoppers this near are what a stop under a neutralisation is measured against
-SANE_S = (-15.0, 60.0)  # outside: a repair, a penalty served, a hole in the clock
+WITHIN_S = 20.0  # a stop under a neutralisation is compared with cars this near that stay out
+SANE_S = (-15.0, 60.0)  # outside: a repair, a penalty, a gap in the clock
 LEAST_SD_S = 1.4  # robust sd within a race (docs/physics.md#stops), for races with few stops
-LEAST_GREEN_S = 10.0  # quicker than any pit lane: a hole in the clock
-SLOW_SD_S = 5.0  # of stops under VSC and SC: it depends on where the car was (quartiles of docs/physics.md#stops)
-SHARED_SD_S = 4.0  # and on where the leader was, which is the same for all cars of a race
+LEAST_GREEN_S = 10.0  # shorter than any pit lane: a gap in the clock
+SLOW_SD_S = 5.0  # under VSC and SC, due to the car's track position (quartiles of docs/physics.md#stops)
+SHARED_SD_S = 4.0  # due to the leader's track position, common to all cars of a race
 
 
 def stop_losses(staged: pd.DataFrame) -> pd.DataFrame:
-    """One row per stop that can be measured: `weekend`, `driver`, `lap` (of the in-lap), `kind`, `loss_s`.
+    """One row per measurable stop: `weekend`, `driver`, `lap` (the in-lap), `kind`, `loss_s`.
 
-    Green: in-lap and out-lap less the medians of up to four clean laps before and after. Under VSC and SC: time over
-    both laps less the median of the cars within 20 s that stayed out. `sc` is a stop in the lap of deployment;
-    `sc_later` gives time back in the queue and costs places instead.
+    Green: in-lap and out-lap less the medians of up to four clean laps before and after. Under VSC and SC: time of both
+    laps less the median of cars within 20 s that stayed out. `sc` is a stop in the lap of deployment; after an
+    `sc_later` stop the car regains time in the queue but loses places.
     """
     dry = staged[staged["dry"]]
     by_car = dry.groupby(CAR)
@@ -54,7 +54,7 @@ def stop_losses(staged: pd.DataFrame) -> pd.DataFrame:
 
 
 def _against_others(stops: pd.DataFrame, frame: pd.DataFrame) -> np.ndarray:
-    """Clock over both laps less the median of cars near at the line that drove the same two laps without a stop."""
+    """Time of both laps less the median of nearby cars that drove the same two laps without a stop."""
     others = frame[~frame["pit_in"] & ~frame["pit_in_out"].eq(True) & ~frame["pit_out_out"].eq(True)]
     others = others.assign(both=others["session_time_s_out"] - others["line_s"])
     by_lap = dict(list(others[others["both"].notna()].groupby(["weekend", "lap"])))
@@ -71,7 +71,7 @@ def _against_others(stops: pd.DataFrame, frame: pd.DataFrame) -> np.ndarray:
 
 
 def loss_by_race(stops: pd.DataFrame, kind: str) -> pd.DataFrame:
-    """`weekend`, `value` (median loss [s]), `se` and `n` of one kind of stop, one row per race."""
+    """Median loss [s] of one kind of stop by race: `weekend`, `value`, `se`, `n`."""
     of_kind = stops[stops["kind"] == kind].groupby("weekend")["loss_s"]
     n = of_kind.size()
     least, shared = (LEAST_SD_S, 0.0) if kind == "green" else (SLOW_SD_S, SHARED_SD_S)
@@ -81,7 +81,7 @@ def loss_by_race(stops: pd.DataFrame, kind: str) -> pd.DataFrame:
 
 
 def scatter_by_race(stops: pd.DataFrame) -> pd.DataFrame:
-    """Robust sd of green stops within a race [s], with its error; races with at least eight."""
+    """Robust sd of green stops within a race [s]: `weekend`, `value`, `se`, `n`; races with at least eight stops."""
     green = stops[stops["kind"] == "green"].groupby("weekend")["loss_s"]
     n = green.size()
     sd = green.agg(lambda loss: mad_sd(loss.to_numpy()))

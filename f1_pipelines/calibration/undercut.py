@@ -1,4 +1,4 @@
-"""Gain of stopping first, from pairs that both stop under green within three laps (docs/physics.md#undercut)."""
+"""Gain from stopping first, in pairs of cars that stop under green within three laps (docs/physics.md#undercut)."""
 from __future__ import annotations
 
 import pandas as pd
@@ -8,10 +8,10 @@ MOST_LAPS = 3  # between the two stops
 
 
 def undercuts(staged: pd.DataFrame, losses: pd.DataFrame) -> pd.DataFrame:
-    """One row per pair whose follower stopped first: `weekend`, `laps` until the other stopped, `net_s` gained.
+    """One row per pair whose follower stopped first: `weekend`, `laps` until the other stop, `net_s` gained.
 
-    The gain is from the line before the first stop to the end of the second out-lap, less what one stop cost more than
-    the other: wheel nuts are not tactics.
+    The gain runs from the line before the first stop to the end of the second out-lap. The difference of the two stop
+    losses is subtracted, because a slow wheel nut is not tactics.
 
     Args:
         staged: Staged laps.

@@ -1,8 +1,8 @@
-"""Replays of real dry races without a red flag: how good is the order, which inputs were real (docs/physics.md#replay).
+"""Validate the simulator by replays of real dry races without a red flag (docs/physics.md#replay).
 
-Every row of `sim.validation` says which inputs were real. A replay with fitted pace is a fit, not a forecast: one no
-better than `pace_rank` simulates nothing. `replay_half` is tested on what it has not seen, `replay_ex_ante` knows of
-the race's pace only what qualifying and earlier races say.
+Each row of `sim.validation` lists its real inputs. A replay with fitted pace is a fit, not a forecast; if it is no
+better than `pace_rank`, the simulation adds nothing. `replay_half` is tested on held-out laps. `replay_ex_ante`
+forecasts the race's pace from qualifying and earlier races.
 """
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from f1_pipelines.sim.engine.parameters import GREEN, SC, VSC
 from f1_pipelines.sim.engine.step import ENGINE_VERSION
 from f1_pipelines.tables.sim import VALIDATION, VALIDATION_SUMMARY
 
-FIRST_SEASON = 2019  # the season before teaches the first forecast
+FIRST_SEASON = 2019  # the first forecast is fitted on the season before
 EPISODES = 100
-UNKNOWN_PACE_S = 0.8  # slower than the median car: a car without five clean laps (few of those finish)
-PEER_2019_LEFT_OUT = ("2019-australia", "2019-italy", "2019-russia")  # the published simulator could not run these
+UNKNOWN_PACE_S = 0.8  # gap to the median car of a car without five clean laps (few of those finish)
+PEER_2019_LEFT_OUT = ("2019-australia", "2019-italy", "2019-russia")  # not run by the published simulator
 PEER = "2019_peer"
 
 RACE = "grid, stops (lap, compound, age of the set), track status by lap, retirements"
@@ -51,113 +51,114 @@ INPUTS = {
     "replay_ex_ante_no_stops": "grid, track status by lap, retirements; pace from qualifying and earlier races; "
                                "circuit of earlier seasons",
     "replay_qualifying": f"{RACE}; pace 0.75 x qualifying gap; circuit of earlier seasons"}
-TARGETS = {  # method, races -> Spearman, places off (issue 3)
+TARGETS = {  # (method, races) -> (Spearman, places off), from issue 3
     ("replay_fitted", "all"): (0.94, 1.0), ("replay_fitted", PEER): (0.93, 1.15), ("replay_half", "all"): (0.92, 1.2),
     ("replay_ex_ante", "all"): (0.87, 1.8)}
 LAP_TARGETS = {"laps_random_fifth": 0.42, "laps_last_quarter": 0.58, "laps_later_race": 0.48}
 
 
 @dataclass(frozen=True)
-class RaceKnowledge:
-    """What the replays of one race may use."""
+class ReplayCase:
+    """One real race with the inputs of its replays."""
 
     real: RealRace
     fit: RaceFit
-    circuit: CircuitParameters  # of all seasons
-    earlier: CircuitParameters  # of earlier seasons
-    laps: pd.DataFrame  # staged, of the race
-    losses: pd.DataFrame  # measured stops of the race
-    gap_s: np.ndarray  # (N,) real gap to the winner of cars on the lead lap
+    circuit: CircuitParameters  # fitted on all seasons
+    earlier: CircuitParameters  # fitted on earlier seasons
+    laps: pd.DataFrame  # staged laps
+    losses: pd.DataFrame  # measured stops
+    gap_s: np.ndarray  # (N,) real gap to the winner, for cars on the lead lap
     forecast_pct: np.ndarray  # (N,) race pace [% of a lap] from qualifying and earlier races
-    forecast_seasons_pct: np.ndarray  # (N,) from qualifying and earlier seasons only
+    forecast_seasons_pct: np.ndarray  # (N,) the same from qualifying and earlier seasons only
     qualifying_pct: np.ndarray
     half_fit: RaceFit | None
 
 
 def validate(evidence: Evidence, results: pd.DataFrame, qualifying: pd.DataFrame, calendar: pd.DataFrame,
              episodes: int = EPISODES, orders: bool = True) -> pd.DataFrame:
-    """Rows of `sim.validation`.
+    """Build the rows of `sim.validation`.
 
     Args:
-        evidence: Of all races.
-        results, qualifying, calendar: Rows of `race.results` (newest versions), `race.qualifying` (session qualifying)
-            and `race.calendar`.
-        episodes: Races simulated for each real one and method; their mean place is the order.
-        orders: False leaves the replays out: lap times only.
+        evidence: Evidence of all races.
+        results, qualifying, calendar: Rows of `race.results` (newest versions), `race.qualifying` (session
+            `qualifying`) and `race.calendar`.
+        episodes: Simulated races per real race and method; their mean places give the order.
+        orders: False skips the replays and gives only the lap times.
     """
     terms = term_values(evidence.fits, evidence.circuit)
     clean = evidence.staged[evidence.staged["clean"] & evidence.staged["weekend"].isin(list(evidence.fits))]
     rows = [lap_errors(clean, evidence.distance, terms, evidence.circuit)]
     if orders:
-        rows.append(pd.DataFrame([row for known in replayable(evidence, results, qualifying, calendar)
-                                  for row in race_rows(known, episodes)]))
+        rows.append(pd.DataFrame([row for case in replayable(evidence, results, qualifying, calendar)
+                                  for row in race_rows(case, episodes)]))
     frame = pd.concat(rows, ignore_index=True)
     return VALIDATION.conform(frame.reindex(columns=VALIDATION.column_names))
 
 
 def replayable(evidence: Evidence, results: pd.DataFrame, qualifying: pd.DataFrame,
-               calendar: pd.DataFrame) -> Iterator[RaceKnowledge]:
-    """The dry races without a red flag of 2019 and later, each with what was known."""
+               calendar: pd.DataFrame) -> Iterator[ReplayCase]:
+    """Yield the dry races without a red flag since 2019, with the inputs of their replays."""
     staged = evidence.staged
-    stopped = set(staged.loc[staged["red"], "weekend"])
-    now = {(row.circuit, row.season): circuit_parameters(row._asdict())
-           for row in circuit_rows(evidence, calendar).itertuples()}
+    red_flagged = set(staged.loc[staged["red"], "weekend"])
+    all_seasons = {(row.circuit, row.season): circuit_parameters(row._asdict())
+                   for row in circuit_rows(evidence, calendar).itertuples()}
     starters = results[results["grid_position"].notna()][["weekend", "driver", "constructor"]].astype(object)
     order = sorted(evidence.race_order, key=lambda weekend: evidence.race_order[weekend])
-    listed = qualifying_gaps(qualifying.astype({"weekend": object, "driver": object}), starters, order)
+    entries = qualifying_gaps(qualifying.astype({"weekend": object, "driver": object}), starters, order)
     paces = race_pace(evidence.fits)
-    entered, at_start = (with_form(listed, paces, earlier_seasons_only=frozen) for frozen in (False, True))
+    latest, earlier_seasons = (with_form(entries, paces, earlier_seasons_only=only) for only in (False, True))
     terms = term_values(evidence.fits, evidence.circuit)
     place = calendar.set_index("weekend")["circuit"]
     for season in sorted({int(weekend[:4]) for weekend in evidence.fits}):
         if season < FIRST_SEASON or not any(int(weekend[:4]) < season for weekend in evidence.fits):
             continue
         rows = circuit_rows(evidence.before(season), calendar[calendar["season"] == season], pooled_prior)
-        then = {row.circuit: circuit_parameters(row._asdict()) for row in rows.itertuples()}
+        earlier = {row.circuit: circuit_parameters(row._asdict()) for row in rows.itertuples()}
         priors = TermPriors(terms, season)
-        guess = entered.assign(forecast=forecast_pace(entered, season), at_start=forecast_pace(at_start, season))
-        for weekend in sorted(w for w in evidence.fits if int(w[:4]) == season and w not in stopped):
+        forecasts = latest.assign(forecast=forecast_pace(latest, season),
+                                  forecast_seasons=forecast_pace(earlier_seasons, season))
+        for weekend in sorted(w for w in evidence.fits if int(w[:4]) == season and w not in red_flagged):
             laps = staged[staged["weekend"] == weekend]
-            sheet = results[results["weekend"] == weekend]
-            real = real_race(laps, sheet, str(place[weekend]), evidence.distance[weekend])
-            cars = guess[guess["weekend"] == weekend].set_index("driver").reindex(list(real.drivers))
-            yield RaceKnowledge(
-                real, evidence.fits[weekend], now[real.circuit, season], then[real.circuit], laps,
+            classification = results[results["weekend"] == weekend]
+            real = real_race(laps, classification, str(place[weekend]), evidence.distance[weekend])
+            cars = forecasts[forecasts["weekend"] == weekend].set_index("driver").reindex(list(real.drivers))
+            yield ReplayCase(
+                real, evidence.fits[weekend], all_seasons[real.circuit, season], earlier[real.circuit], laps,
                 evidence.losses[evidence.losses["weekend"] == weekend],
-                sheet.set_index("driver")["gap_s"].reindex(list(real.drivers)).to_numpy("float64", na_value=np.nan),
-                cars["forecast"].to_numpy(float), cars["at_start"].to_numpy(float),
+                classification.set_index("driver")["gap_s"].reindex(list(real.drivers)).to_numpy(
+                    "float64", na_value=np.nan),
+                cars["forecast"].to_numpy(float), cars["forecast_seasons"].to_numpy(float),
                 cars["qualifying_pct"].to_numpy(float),
                 _half_fit(laps, real.laps, priors.of(evidence.circuit[weekend])))
 
 
-def race_rows(known: RaceKnowledge, episodes: int) -> Iterator[dict[str, Any]]:
-    """Every method's row of one race."""
-    real, fit, half = known.real, known.fit, known.real.laps // 2
-    own, pace = own_circuit(known.circuit, real, fit), pace_of(real, fit)
-    lap_s = known.earlier.base_lap_s / 100
-    ahead, gap = known.forecast_pct * lap_s, known.qualifying_pct * 0.75 * lap_s
-    yield _row(known, "grid", np.arange(len(real.drivers)))
-    yield _row(known, "pace_rank", pace)
-    yield _row(known, "replay_fitted", replay(real, own, pace, episodes), own)
-    yield _row(known, "replay_fitted_noise_free", replay(real, own, pace, 1, engine=NOISE_FREE), own)
-    extra = stop_extra_s(real, own, known.losses)
-    yield _row(known, "replay_fitted_lap_1", replay(real, own, pace, episodes, first=1, stop_extra_s=extra), own)
-    if known.half_fit is not None:
-        circuit, later = own_circuit(known.earlier, real, known.half_fit), pace_of(real, known.half_fit, ahead)
-        yield _row(known, "half_order", _at_line(real, half))
-        yield _row(known, "replay_half", replay(real, circuit, later, episodes, first=half), circuit)
-    yield _row(known, "qualifying_rank", known.qualifying_pct)
-    yield _row(known, "ex_ante_rank", ahead)
-    yield _row(known, "replay_ex_ante", replay(real, known.earlier, ahead, episodes), known.earlier)
-    seasons = known.forecast_seasons_pct * lap_s
-    yield _row(known, "replay_ex_ante_seasons", replay(real, known.earlier, seasons, episodes), known.earlier)
-    yield _row(known, "replay_ex_ante_no_stops", replay(real, known.earlier, ahead, episodes, stops=False),
-               known.earlier)
-    yield _row(known, "replay_qualifying", replay(real, known.earlier, gap, episodes), known.earlier)
+def race_rows(case: ReplayCase, episodes: int) -> Iterator[dict[str, Any]]:
+    """Yield the row of each method for one race."""
+    real, fit, half, earlier = case.real, case.fit, case.real.laps // 2, case.earlier
+    own, pace = own_circuit(case.circuit, real, fit), pace_of(real, fit)
+    percent_s = earlier.base_lap_s / 100
+    forecast, gap = case.forecast_pct * percent_s, case.qualifying_pct * 0.75 * percent_s
+    yield _row(case, "grid", np.arange(len(real.drivers)))
+    yield _row(case, "pace_rank", pace)
+    yield _row(case, "replay_fitted", replay(real, own, pace, episodes), own)
+    yield _row(case, "replay_fitted_noise_free", replay(real, own, pace, 1, engine=NOISE_FREE), own)
+    extra = stop_extra_s(real, own, case.losses)
+    yield _row(case, "replay_fitted_lap_1", replay(real, own, pace, episodes, first=1, stop_extra_s=extra), own)
+    if case.half_fit is not None:
+        circuit, half_pace = own_circuit(earlier, real, case.half_fit), pace_of(real, case.half_fit, forecast)
+        yield _row(case, "half_order", _at_line(real, half))
+        yield _row(case, "replay_half", replay(real, circuit, half_pace, episodes, first=half), circuit)
+    yield _row(case, "qualifying_rank", case.qualifying_pct)
+    yield _row(case, "ex_ante_rank", forecast)
+    yield _row(case, "replay_ex_ante", replay(real, earlier, forecast, episodes), earlier)
+    seasons = case.forecast_seasons_pct * percent_s
+    yield _row(case, "replay_ex_ante_seasons", replay(real, earlier, seasons, episodes), earlier)
+    yield _row(case, "replay_ex_ante_no_stops", replay(real, earlier, forecast, episodes, stops=False), earlier)
+    yield _row(case, "replay_qualifying", replay(real, earlier, gap, episodes), earlier)
 
 
 def own_circuit(circuit: CircuitParameters, real: RealRace, fit: RaceFit) -> CircuitParameters:
-    """The circuit with the base lap, trend, tyres and scatter of one race."""
+    """Replace the circuit's base lap, trend, tyres and scatter by those fitted on one race."""
     term = dict(zip(TERMS, fit.terms, strict=True))
     burn = circuit.fuel_burn_kg_per_lap * circuit.race_laps / real.laps
     return replace(
@@ -176,7 +177,7 @@ def pace_of(real: RealRace, fit: RaceFit, unknown_s: np.ndarray | float = UNKNOW
 
 
 def stop_extra_s(real: RealRace, circuit: CircuitParameters, losses: pd.DataFrame) -> np.ndarray:
-    """(L, N) what each real stop cost beyond the circuit's loss [s]; 0 where it could not be measured."""
+    """(L, N) loss of each real stop beyond the circuit's [s]; 0 if not measured."""
     extra = np.zeros(real.pit.shape)
     usual = {GREEN: circuit.stop_loss_green_s, VSC: circuit.stop_loss_vsc_s, SC: circuit.stop_loss_sc_s}
     for stop in losses.itertuples():
@@ -187,7 +188,7 @@ def stop_extra_s(real: RealRace, circuit: CircuitParameters, losses: pd.DataFram
 
 
 def summarise(validation: pd.DataFrame) -> pd.DataFrame:
-    """Rows of `sim.validation_summary`: means over races for orders and gaps, medians for lap times."""
+    """Build the rows of `sim.validation_summary`: means over races for orders, medians for times."""
     peer = validation["weekend"].str.startswith("2019") & ~validation["weekend"].isin(PEER_2019_LEFT_OUT) \
         & validation["spearman"].notna()
     rows = []
@@ -207,32 +208,32 @@ def summarise(validation: pd.DataFrame) -> pd.DataFrame:
     return VALIDATION_SUMMARY.conform(pd.DataFrame(rows).reindex(columns=VALIDATION_SUMMARY.column_names))
 
 
-def _row(known: RaceKnowledge, method: str, result: Replay | np.ndarray,
+def _row(case: ReplayCase, method: str, result: Replay | np.ndarray,
          circuit: CircuitParameters | None = None) -> dict[str, Any]:
-    real = known.real
+    real = case.real
     order = result.mean_place if isinstance(result, Replay) else result
     row = {"weekend": real.weekend, "method": method, "real_inputs": INPUTS[method],
            "n_finishers": int(real.finishers.sum()), **order_scores(order, real.finish)}
     if isinstance(result, Replay) and circuit is not None:
-        row |= {"gap_error_s": gap_error_s(result, known.gap_s), "episodes": len(result.place),
-                "engine_version": ENGINE_VERSION, "stop_error_s": stop_error_s(known.losses, circuit)}
-        if method in ("replay_half", "replay_ex_ante"):  # in the others these laps were fitted
-            row |= lap_errors_of(result, real, known.laps)
+        row |= {"gap_error_s": gap_error_s(result, case.gap_s), "episodes": len(result.place),
+                "engine_version": ENGINE_VERSION, "stop_error_s": stop_error_s(case.losses, circuit)}
+        if method in ("replay_half", "replay_ex_ante"):  # the other methods were fitted on these laps
+            row |= lap_errors_of(result, real, case.laps)
     return row
 
 
 def _half_fit(laps: pd.DataFrame, distance: int, prior: Prior | None) -> RaceFit | None:
-    first = laps[laps["lap"] <= distance // 2]
-    clean = first[clean_laps(first)]
+    first_half = laps[laps["lap"] <= distance // 2]
+    clean = first_half[clean_laps(first_half)]
     return fit_race(clean, distance / 2, prior) if len(clean) else None
 
 
 def _at_line(real: RealRace, lap: int) -> np.ndarray:
-    """(N,) clock at the end of a lap, cars without one last."""
+    """(N,) session clock at the end of a lap; cars without a time are last."""
     return np.nan_to_num(real.line_s[lap - 1], nan=1e9)
 
 
 def _median_pace(fit: RaceFit) -> float:
-    known = [p for d, p in fit.pace_s.items() if fit.laps_of[d] >= LEAST_LAPS]
-    return float(np.median(known or list(fit.pace_s.values())))
+    paces = [p for d, p in fit.pace_s.items() if fit.laps_of[d] >= LEAST_LAPS]
+    return float(np.median(paces or list(fit.pace_s.values())))
 

@@ -1,1 +1,1 @@
-"""How well an order was predicted: metrics, baselines, protocols and intervals."""
+"""Evaluation of predicted orders: metrics, probabilities, baselines and confidence intervals."""

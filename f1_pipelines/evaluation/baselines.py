@@ -1,4 +1,4 @@
-"""Predictors that learn nothing. Every result is printed beside them."""
+"""Baseline predictors without training, for comparison with every result."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -10,7 +10,7 @@ import pandas as pd
 
 @dataclass(frozen=True)
 class Baseline:
-    """Ranks a field by one rule. `places` gives what is lowest for the car expected first; missing = unknown."""
+    """Rank a field by one rule. `places` returns the lowest value for the car expected first; missing = unknown."""
 
     name: str
     places: Callable[[pd.DataFrame], pd.Series]
@@ -19,37 +19,36 @@ class Baseline:
         """Nothing to learn."""
 
     def scores(self, race: pd.DataFrame) -> np.ndarray:
-        """Minus the places; cars without one share the last rank."""
+        """Return the negative places; cars without one share the last rank."""
         places = self.places(race).astype("float64")
         return -places.fillna(places.max() + 1 if places.notna().any() else 0.0).to_numpy()
 
 
 def by_grid(race: pd.DataFrame) -> pd.Series:
-    """Places on the grid, pit-lane starters last as they are stored."""
+    """Grid positions; pit-lane starters are last, as stored."""
     return race["grid_position"]
 
 
 def by_qualifying(race: pd.DataFrame) -> pd.Series:
-    """Places in qualifying; cars that were not placed come behind it, in grid order."""
-    position, behind = race["qualifying_position"], race["grid_position"].rank()
-    return position.fillna(len(race) + behind)
+    """Qualifying positions; cars without one follow in grid order."""
+    return race["qualifying_position"].fillna(len(race) + race["grid_position"].rank())
 
 
 def by_last3(race: pd.DataFrame) -> pd.Series:
-    """Mean finish of the last three starts; a first start is expected behind everybody."""
+    """Mean finish of the last three starts; a driver without a start is expected last."""
     return race["mean_last3_finish"]
 
 
 def by_season_mean(race: pd.DataFrame) -> pd.Series:
-    """Mean finish of the season so far; before the first start of a season the form of earlier ones."""
+    """Mean finish of the season so far; before its first start, the form from earlier seasons."""
     form = race["driver_finish_form"] * (len(race) - 1) + 1
     return race["season_mean_finish"].fillna(form)
 
 
 def by_rank_sum(race: pd.DataFrame) -> pd.Series:
-    """Ranks by grid, qualifying and season mean, added up: the strongest rule known that needs no training.
+    """Sum of the ranks by grid, qualifying and season mean: the strongest known rule without training.
 
-    A driver without a start this season counts as midfield, so that the first race goes by grid and qualifying.
+    Drivers without a start this season count as midfield, so grid and qualifying decide the first race.
     """
     season = race["season_mean_finish"].fillna((len(race) + 1) / 2)
     return by_grid(race).rank() + by_qualifying(race).rank() + season.rank()

@@ -1,4 +1,4 @@
-"""How sure a mean over races is. Races are the draws: cars of one race are not independent."""
+"""Confidence intervals of means over races. Whole races are resampled, because cars of one race are not independent."""
 from __future__ import annotations
 
 import numpy as np
@@ -12,13 +12,13 @@ def mean_interval(per_race: ArrayLike, draws: int = DRAWS, seed: int = 0, level:
 
     Args:
         per_race: One value per race; for a paired comparison the difference of two predictors in each race.
-            Races without a value (NaN) are left out.
-        draws: Resamples.
+            NaN values are ignored.
+        draws: Number of resamples.
         seed: The same seed and values give the same interval.
-        level: Share of the resampled means inside.
+        level: Share of the resampled means inside the interval.
 
     Returns:
-        Lower and upper bound; NaN for no races at all.
+        Lower and upper bound; NaN without any values.
     """
     values = np.asarray(per_race, dtype="float64")
     values = values[~np.isnan(values)]

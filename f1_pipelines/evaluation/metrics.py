@@ -1,11 +1,11 @@
-"""How close scores come to an official order, one race at a time.
+"""Metrics of scores against the official order of one race.
 
-Tied scores are worth what breaking the tie at random would earn on average, so that rows which happen to lie in the
-order of the result can't help (a constant score once scored 1.000 that way). A field of one car has no order: NaN.
+Ties score the average of breaking them at random, so rows that happen to be in the order of the result give no
+advantage (a constant score once got 1.000 that way). A field of one car has no order: NaN.
 
-The values are the same for every order of the rows and on every processor: sums are of whole or half numbers, or
-exactly rounded (`math.fsum`). BLAS adds up in an order of its own on each kind of processor; the ratio of two of its
-sums once gave a perfect NDCG of 1.0000000000000002.
+The values do not depend on the order of the rows or on the processor: sums are of whole or half numbers, or exactly
+rounded (`math.fsum`). BLAS sums in a different order on each processor type; the ratio of two such sums once gave a
+perfect NDCG of 1.0000000000000002.
 """
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from scipy.stats import rankdata
 
 from f1_pipelines.tables.bounds import clip_rounding
 
-# Points of the first ten: what a place is worth in NDCG.
+# NDCG gains: the points of the first ten places.
 GAINS = np.array([25.0, 18.0, 15.0, 12.0, 10.0, 8.0, 6.0, 4.0, 2.0, 1.0])
 NDCG_PLACES = len(GAINS)
 DISCOUNTS = np.array([1 / math.log2(place + 1) for place in range(1, NDCG_PLACES + 1)])
@@ -28,23 +28,22 @@ Array = NDArray[np.float64]
 
 
 def spearman(scores: ArrayLike, order: ArrayLike) -> float:
-    """Rank correlation with mean ranks for ties, 1 = the official order; 0 where all scores tie.
+    """Rank correlation with mean ranks for ties: 1 = the official order, 0 = all scores tied.
 
     Args:
         scores: One per car, higher = further ahead.
-        order: Official order of the same cars, 1 = first; any ascending numbers will do.
+        order: Official order of the same cars, 1 = first; may have gaps.
     """
     return rank_correlation(*_ranks(scores, order))
 
 
 def rank_correlation(first: Array, second: Array) -> float:
-    """Pearson correlation of two rankings of the same cars; 0 where one of them ties all, NaN for a single car.
+    """Pearson correlation of two rankings of the same cars: 0 if one ties all cars, NaN for a single car.
 
-    Ranks are whole or half numbers: every sum is exact, whatever adds it up.
+    Ranks are whole or half numbers, so sums are exact in any order.
 
     Args:
-        first: Ranks as `scipy.stats.rankdata` gives them, mean ranks for ties.
-        second: Ranks of the other order.
+        first, second: Ranks from `scipy.stats.rankdata`, with mean ranks for ties.
     """
     if len(first) < 2:
         return float("nan")
@@ -54,9 +53,9 @@ def rank_correlation(first: Array, second: Array) -> float:
 
 
 def kendall(scores: ArrayLike, order: ArrayLike) -> float:
-    """Kendall's tau-b, 1 = the official order; 0 where all scores tie. Arguments as for `spearman`.
+    """Kendall's tau-b: 1 = the official order, 0 = all scores tied. Arguments as for `spearman`.
 
-    Counted pair by pair: whole numbers, so that a perfect order is exactly 1 (scipy gives 0.9999999999999998).
+    It counts pairs, so a perfect order is exactly 1 (scipy gives 0.9999999999999998).
     """
     predicted, actual = _ranks(scores, order)
     if len(actual) < 2:
@@ -67,38 +66,38 @@ def kendall(scores: ArrayLike, order: ArrayLike) -> float:
 
 
 def ndcg10(scores: ArrayLike, order: ArrayLike) -> float:
-    """Expected DCG of the first ten places over the best one; gains are the points 25-18-15-12-10-8-6-4-2-1."""
-    odds = _place_odds(scores, order)
-    if len(odds) < 2:
+    """Expected NDCG of the first ten places; gains are the points 25-18-15-12-10-8-6-4-2-1."""
+    probability = _place_probabilities(scores, order)
+    if len(probability) < 2:
         return float("nan")
-    counted = min(NDCG_PLACES, len(odds))
-    worth = GAINS[:counted, None] * DISCOUNTS[:counted]  # (cars, places)
-    earned = math.fsum((odds[:counted, :counted] * worth).ravel())
-    return clip_rounding(earned / math.fsum(worth.diagonal()), 0.0, 1.0)
+    counted = min(NDCG_PLACES, len(probability))
+    gains = GAINS[:counted, None] * DISCOUNTS[:counted]  # (cars, places)
+    dcg = math.fsum((probability[:counted, :counted] * gains).ravel())
+    return clip_rounding(dcg / math.fsum(gains.diagonal()), 0.0, 1.0)
 
 
 def top1(scores: ArrayLike, order: ArrayLike) -> float:
-    """Chance that the winner is ranked first: 1 or 0, a share where the lead is tied."""
-    odds = _place_odds(scores, order)
-    return float(odds[0, 0]) if len(odds) > 1 else float("nan")
+    """Probability that the winner is ranked first: 1 or 0, between them if the lead is tied."""
+    probability = _place_probabilities(scores, order)
+    return float(probability[0, 0]) if len(probability) > 1 else float("nan")
 
 
 def podium_overlap(scores: ArrayLike, order: ArrayLike) -> float:
-    """Share of the podium that is predicted on it, whatever the step."""
-    odds = _place_odds(scores, order)
-    if len(odds) < 2:
+    """Share of the podium finishers predicted on the podium, in any order."""
+    probability = _place_probabilities(scores, order)
+    if len(probability) < 2:
         return float("nan")
-    steps = min(PODIUM_PLACES, len(odds))
-    return clip_rounding(math.fsum(odds[:steps, :steps].ravel()) / steps, 0.0, 1.0)
+    places = min(PODIUM_PLACES, len(probability))
+    return clip_rounding(math.fsum(probability[:places, :places].ravel()) / places, 0.0, 1.0)
 
 
 def mae_positions(scores: ArrayLike, order: ArrayLike) -> float:
-    """Mean distance of a car from its official place [places]."""
-    odds = _place_odds(scores, order)
-    if len(odds) < 2:
+    """Mean absolute error of the predicted places [places]."""
+    probability = _place_probabilities(scores, order)
+    if len(probability) < 2:
         return float("nan")
-    place = np.arange(len(odds))
-    return math.fsum((odds * np.abs(place[None, :] - place[:, None])).ravel()) / len(odds)
+    place = np.arange(len(probability))
+    return math.fsum((probability * np.abs(place[None, :] - place[:, None])).ravel()) / len(probability)
 
 
 METRICS: dict[str, Callable[[ArrayLike, ArrayLike], float]] = {
@@ -108,29 +107,28 @@ METRICS: dict[str, Callable[[ArrayLike, ArrayLike], float]] = {
 
 
 def race_metrics(scores: ArrayLike, order: ArrayLike) -> dict[str, float]:
-    """Every metric of one race, by name."""
+    """All metrics of one race by name."""
     return {name: metric(scores, order) for name, metric in METRICS.items()}
 
 
 def _ranks(scores: ArrayLike, order: ArrayLike) -> tuple[Array, Array]:
-    """Predicted and actual place of each car, 1 = first, mean places for ties."""
+    """Predicted and official rank of each car, 1 = first, mean ranks for ties."""
     predicted, actual = np.asarray(scores, dtype="float64"), np.asarray(order, dtype="float64")
     if predicted.shape != actual.shape or predicted.ndim != 1:
-        raise ValueError(f"scores of shape {predicted.shape} for an order of shape {actual.shape}: one score per car")
+        raise ValueError(f"scores of shape {predicted.shape}, order of shape {actual.shape}; wanted one score per car")
     if np.isnan(predicted).any() or np.isnan(actual).any():
         raise ValueError(f"{int(np.isnan(predicted).sum())} scores and {int(np.isnan(actual).sum())} places of "
-                         f"{len(actual)} cars are NaN: every car needs both")
+                         f"{len(actual)} cars are NaN; wanted both for every car")
     return rankdata(-predicted), rankdata(actual)
 
 
-def _place_odds(scores: ArrayLike, order: ArrayLike) -> Array:
-    """Odds of each car for each place (columns, N) with ties broken at random; cars in their official order (rows, N).
-    """
+def _place_probabilities(scores: ArrayLike, order: ArrayLike) -> Array:
+    """Probability of each place (columns, N) for each car in official order (rows, N), ties broken at random."""
     ranks, actual = _ranks(scores, order)
     if len(np.unique(actual)) < len(actual):
-        raise ValueError("two cars share a place: an official order has none")
+        raise ValueError("two cars share a place; wanted an official order without ties")
     ranks = ranks[actual.argsort()]
-    first = (ranks[:, None] > ranks).sum(axis=1)[:, None]  # places from 0 that a car shares with those it ties with
+    first = (ranks[:, None] > ranks).sum(axis=1)[:, None]  # first and last place from 0 of the car's tie
     last = (ranks[:, None] >= ranks).sum(axis=1)[:, None] - 1
     place = np.arange(len(ranks))[None, :]
     return ((place >= first) & (place <= last)) / (last - first + 1)

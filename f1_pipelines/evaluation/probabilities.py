@@ -1,4 +1,4 @@
-"""What many drawn races of one field come to: the chances of each car. The same for every way to draw them."""
+"""Probabilities of each car from many simulated races of one field, whichever model draws them."""
 from __future__ import annotations
 
 import numpy as np
@@ -7,21 +7,21 @@ import pandas as pd
 from f1_pipelines.sim.engine.hashing import stable_hash_64
 
 DRAWS = 10_000
-PODIUM, POINTS = 3, 10  # last place that counts for it
+PODIUM, POINTS = 3, 10  # last place on the podium, last place with points
 PROBABILITIES = ("p_win", "p_podium", "p_points", "expected_position", "p_beats_teammate")
 
 
 def position_probabilities(places: np.ndarray, constructors: pd.Series) -> pd.DataFrame:
-    """Chances of each car, sums included: the wins of a race sum to 1, the podiums to 3, the mean places to n(n+1)/2.
+    """Probabilities of each car; they sum to 1 for the win, 3 for the podium, and mean places to n(n+1)/2.
 
     Args:
         places: (draws, N) finishing places, each row a permutation of 1..N.
         constructors: (N,) team of each car; missing = unknown.
 
     Returns:
-        On the index of `constructors`: p_win, p_podium, p_points (a place among the first ten of a Grand Prix),
-        expected_position and p_beats_teammate: the share of races in which the car is the first of its team, so that
-        a team of three sums to 1 as well; missing for a car that is alone in its team.
+        On the index of `constructors`: p_win, p_podium, p_points (first ten of a Grand Prix), expected_position and
+        p_beats_teammate, the share of races in which the car is the first of its team. It sums to 1 over a team of any
+        size, and is missing for a car without a teammate.
     """
     table = pd.DataFrame({
         "p_win": (places == 1).mean(axis=0), "p_podium": (places <= PODIUM).mean(axis=0),
@@ -38,5 +38,5 @@ def position_probabilities(places: np.ndarray, constructors: pd.Series) -> pd.Da
 
 
 def rng_for(*parts: str) -> np.random.Generator:
-    """A random generator seeded by these names: the same on every machine."""
+    """Create a random generator seeded by these names, the same on every machine."""
     return np.random.default_rng(stable_hash_64(*parts))

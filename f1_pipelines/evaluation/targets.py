@@ -1,4 +1,4 @@
-"""What is to be predicted, put beside the features."""
+"""Add the prediction targets to the features."""
 from __future__ import annotations
 
 import pandas as pd
@@ -9,7 +9,7 @@ TARGETS = ("official_order", "started", "classified")
 
 
 def with_targets(features: pd.DataFrame, results: pd.DataFrame) -> pd.DataFrame:
-    """Features with the outcome, in the order of race start and driver id, never of the result.
+    """Add the outcome to the features, ordered by race start and driver id so that row order reveals no result.
 
     Args:
         features: Rows of `features.ranking`.
@@ -17,7 +17,7 @@ def with_targets(features: pd.DataFrame, results: pd.DataFrame) -> pd.DataFrame:
 
     Returns:
         All rows of `features` with official_order (1..n among the starters, retirements by distance, disqualified
-        last; missing where the car did not start or the race is not run), started and classified (booleans).
+        last; missing if the car did not start or the race is not completed), started and classified (booleans).
     """
     rows = results[["weekend", "driver", "official_order"]].assign(
         started=~results["status"].isin(NON_STARTERS), classified=results["classified"].astype(bool))

@@ -1,1 +1,1 @@
-"""What was known of each car before lights out: pure functions, frames in and frames out."""
+"""Features of each car before lights out: pure functions from frames to frames."""

@@ -1,8 +1,8 @@
-"""Who takes part in each weekend, as far as its sessions tell, and how much of the weekend is known.
+"""Entry list and latest known stage of each weekend, from its sessions.
 
-Line-ups change between sessions: a junior drives first practice only, an injured driver is replaced on Saturday, a
-damaged car is withdrawn. So the entry is read from the weekend's own sessions, the latest one first, and the
-classification is used for who was entered, never for the result.
+Line-ups change between sessions: a junior drives only first practice, an injured driver is replaced on Saturday, a
+damaged car is withdrawn. So the entry list comes from the weekend's own sessions, latest first. The classification
+gives only the entered cars, never the result.
 """
 from __future__ import annotations
 
@@ -10,18 +10,17 @@ import pandas as pd
 
 from f1_pipelines.tables.race import NON_STARTERS
 
-# The later a session says who drives which car, the more it is worth. A classification ranks below all sessions: it
-# names the cars of weekends whose sessions we do not have, and adds those that never left the garage.
+# The line-up of a later session takes precedence. The classification comes last: it gives the cars of weekends without
+# session data, and adds cars that never left the garage.
 _RECENCY = {"classification": 0, "practice_1": 1, "practice_2": 2, "practice_3": 3, "sprint_qualifying": 4,
             "sprint": 5, "qualifying": 6, "race": 7}
 
 
 def entry_list(calendar: pd.DataFrame, results: pd.DataFrame, qualifying: pd.DataFrame, practice: pd.DataFrame,
                grid: pd.DataFrame) -> pd.DataFrame:
-    """The cars of every weekend that is not cancelled, in the order of race start and driver id.
+    """List the cars of all weekends that are not cancelled, ordered by race start and driver id.
 
-    A weekend without any session has the entry of the last run weekend of its season; before the first race of a
-    season there is none to take.
+    A weekend without sessions gets the entry of the last completed weekend of its season, if there is one.
 
     Args:
         calendar: Rows of `race.calendar`.
@@ -43,46 +42,46 @@ def entry_list(calendar: pd.DataFrame, results: pd.DataFrame, qualifying: pd.Dat
 
 def _stage(weekends: pd.Series, results: pd.DataFrame, qualifying: pd.DataFrame, practice: pd.DataFrame,
            grid: pd.DataFrame) -> pd.Series:
-    """How far the weekend has got. A grid without a single slot is no grid (FastF1 gave -1 for all of 2026 R1)."""
+    """Latest known stage of each weekend. A grid without slots does not count (FastF1 gave -1 for all of 2026 R1)."""
     slots = grid[(grid["session"] == "race") & grid["grid_position"].notna()]
-    known = {
+    sessions = {
         "practice": [practice["weekend"], qualifying["weekend"]],
         "qualifying": [qualifying.loc[qualifying["session"] == "qualifying", "weekend"]],
         "grid": [slots["weekend"], results.loc[results["grid_position"].notna(), "weekend"]],
     }
     stage = pd.Series("entry", index=weekends.index)
-    for name, held in known.items():
+    for name, held in sessions.items():
         stage = stage.mask(weekends.isin(set().union(*held)), name)
     return stage
 
 
 def _cars_in_sessions(results: pd.DataFrame, qualifying: pd.DataFrame, practice: pd.DataFrame,
                       grid: pd.DataFrame) -> pd.DataFrame:
-    """weekend, driver, constructor of the weekends of which any session is known.
+    """weekend, driver, constructor for the weekends with any known session.
 
-    Latest session first; an earlier driver counts only while the team has a car left (as many as its fullest
-    session had). That keeps the car that could not qualify, and drops the junior of first practice.
+    Takes the latest session first. A driver of an earlier session counts only if the team has a car left, with as many
+    cars as in its fullest session. This keeps a car that could not qualify, and drops the junior of first practice.
     """
     columns = ["weekend", "session", "driver", "constructor"]
     sheets = (practice, qualifying, grid, results.assign(session="classification"))
-    seen = pd.concat([sheet[columns].astype(object) for sheet in sheets], ignore_index=True)
-    seen = seen.assign(recency=seen["session"].map(_RECENCY))
+    drives = pd.concat([sheet[columns].astype(object) for sheet in sheets], ignore_index=True)
+    drives = drives.assign(recency=drives["session"].map(_RECENCY))
     team = ["weekend", "constructor"]
-    seats = seen.groupby([*team, "session"])["driver"].nunique().groupby(team).max().rename("seats")
-    latest = seen.sort_values(["weekend", "recency", "driver"], ascending=[True, False, True])
+    seats = drives.groupby([*team, "session"])["driver"].nunique().groupby(team).max().rename("seats")
+    latest = drives.sort_values(["weekend", "recency", "driver"], ascending=[True, False, True])
     latest = latest.drop_duplicates(["weekend", "driver"]).join(seats, on=team)
-    ahead = latest.groupby(team)["recency"].rank(method="min", ascending=False) - 1
+    later_drivers = latest.groupby(team)["recency"].rank(method="min", ascending=False) - 1
     raced = pd.MultiIndex.from_frame(results[["weekend", "driver"]])
-    entered = (ahead < latest["seats"]) | pd.MultiIndex.from_frame(latest[["weekend", "driver"]]).isin(raced)
+    entered = (later_drivers < latest["seats"]) | pd.MultiIndex.from_frame(latest[["weekend", "driver"]]).isin(raced)
     return latest.loc[entered, ["weekend", "driver", "constructor"]]
 
 
 def _carried_over(weekends: pd.DataFrame, cars: pd.DataFrame, results: pd.DataFrame) -> pd.DataFrame:
-    """The cars of weekends without sessions: those of the last run weekend of the season before them."""
-    silent = weekends[weekends["stage"].eq("entry") & ~weekends["weekend"].isin(cars["weekend"])]
+    """Give weekends without sessions the cars of the last completed weekend of the season."""
+    unknown = weekends[weekends["stage"].eq("entry") & ~weekends["weekend"].isin(cars["weekend"])]
     run = weekends[weekends["weekend"].isin(results["weekend"])]
     before = pd.merge_asof(
-        silent[["weekend", "season", "race_start"]].sort_values("race_start"),
+        unknown[["weekend", "season", "race_start"]].sort_values("race_start"),
         run[["weekend", "season", "race_start"]].rename(columns={"weekend": "last_run"}).sort_values("race_start"),
         on="race_start", by="season", allow_exact_matches=False)
     last = cars.rename(columns={"weekend": "last_run"})
@@ -90,7 +89,7 @@ def _carried_over(weekends: pd.DataFrame, cars: pd.DataFrame, results: pd.DataFr
 
 
 def _takes_part(entry: pd.DataFrame, results: pd.DataFrame, grid: pd.DataFrame) -> pd.Series:
-    """Whether the car starts, as the classification says, else the grid, else every car. Masks targets; no input."""
+    """Whether each car starts by the classification, else the grid, else True. For targets only, never an input."""
     keys = pd.MultiIndex.from_frame(entry[["weekend", "driver"]])
     slots = grid[(grid["session"] == "race") & (grid["grid_status"] != "not_started")]
     slots = slots[slots["weekend"].isin(slots.loc[slots["grid_position"].notna(), "weekend"])]

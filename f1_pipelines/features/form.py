@@ -1,7 +1,7 @@
-"""Form of a driver and a team in earlier races. Time is `race_start`: rounds get renumbered, starts do not.
+"""Form of drivers and teams in earlier races. The order is by `race_start`, because rounds get renumbered.
 
-Every function takes rows in the order of race start and gives each row what was known before it: its own race never
-counts, so a first start has no form.
+Each function takes rows ordered by race start and uses only earlier rows for each: the own race never counts, so a
+first start has no form.
 """
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ import pandas as pd
 from f1_pipelines.features.pace import GAP_CAP_PCT, gap_to_best_pct, place
 from f1_pipelines.tables.race import NON_STARTERS
 
-# Form halves in weight every so many races. Between 5 and 8 a ridge on 2019-2025 moves by .001: nothing to tune.
+# A ridge regression on 2019-2025 changes by only .001 between half-lives of 5 and 8 races: nothing to tune.
 HALF_LIFE_RACES = 6.0
-# 2021 Spa counted one lap behind the safety car: gaps and laps of such a race are no pace, its order and points are.
+# 2021 Spa had one lap, behind the safety car: its order and points count, but its gaps and laps show no pace.
 MIN_RACING_LAPS = 10
 
 _CAR = ["weekend", "driver"]
 
 
 def performance(results: pd.DataFrame) -> pd.DataFrame:
-    """What each start was worth, in terms that compare between races.
+    """Performance of each start in values that are comparable between races.
 
     Args:
         results: Rows of `race.results`, one per (weekend, driver).
 
     Returns:
         On (weekend, driver), starters only: finish (1..n in official order), finish_place (0..1), race_gap_pct (% of
-        the winner's time; a lap down costs the average lap), fastest_lap_gap_pct, dnf (0 or 1), points. The gaps are
-        of cars that finished: a retirement says nothing about pace.
+        the winner's time; a lap down costs the winner's average lap), fastest_lap_gap_pct, dnf (0 or 1), points. Only
+        cars that finished have gaps.
     """
     rows = results[~results["status"].isin(NON_STARTERS)].sort_values(_CAR).set_index(_CAR)
     rows = rows.astype({name: "float64" for name in (
@@ -44,40 +44,40 @@ def performance(results: pd.DataFrame) -> pd.DataFrame:
         "finish_place": place(rows["official_order"], weekend),
         "race_gap_pct": gap_pct.where(full_pace).clip(upper=GAP_CAP_PCT),
         "fastest_lap_gap_pct": gap_to_best_pct(rows["fastest_lap_s"].where(full_pace), weekend),
-        # Without an order the sheet is not to be trusted (`features.history`), whoever retired by it.
+        # A classification without an order is faulty (`features.history`), and so are its retirements.
         "dnf": rows["status"].eq("retired").astype("float64").where(rows["official_order"].notna()),
         "points": rows["points"],
     })
 
 
-def weighted_form(values: pd.DataFrame, who: pd.Series, half_life_races: float = HALF_LIFE_RACES) -> pd.DataFrame:
-    """Exponentially weighted mean of everything before each row.
+def weighted_form(values: pd.DataFrame, entrant: pd.Series, half_life_races: float = HALF_LIFE_RACES) -> pd.DataFrame:
+    """Exponentially weighted mean of the values before each row.
 
     Args:
-        values: One row per (who, race) in order of race start; missing values are passed over, not counted as zero.
-        who: Driver or team line of each row.
+        values: One row per (entrant, race) ordered by race start; missing values are skipped, not counted as zero.
+        entrant: Driver or team lineage of each row.
         half_life_races: Races after which a value weighs half [races with a value].
     """
-    form = values.groupby(who.to_numpy()).ewm(halflife=half_life_races, ignore_na=True).mean()
-    return form.droplevel(0).reindex(values.index).groupby(who.to_numpy()).shift()
+    form = values.groupby(entrant.to_numpy()).ewm(halflife=half_life_races, ignore_na=True).mean()
+    return form.droplevel(0).reindex(values.index).groupby(entrant.to_numpy()).shift()
 
 
-def last_mean(values: pd.Series, who: pd.Series, races: int = 3) -> pd.Series:
-    """Plain mean of the last `races` known values before each row, fewer while there are fewer."""
+def last_mean(values: pd.Series, entrant: pd.Series, races: int = 3) -> pd.Series:
+    """Mean of the last `races` known values before each row, or of all if there are fewer."""
     known = values.dropna()
-    means = known.groupby(who[known.index]).rolling(races, min_periods=1).mean().droplevel(0)
-    return means.reindex(values.index).groupby(who).ffill().groupby(who).shift()
+    means = known.groupby(entrant[known.index]).rolling(races, min_periods=1).mean().droplevel(0)
+    return means.reindex(values.index).groupby(entrant).ffill().groupby(entrant).shift()
 
 
-def season_mean(values: pd.Series, who: pd.Series, season: pd.Series) -> pd.Series:
-    """Plain mean of the season's values before each row; missing before the first one."""
-    group = [who, season]
+def season_mean(values: pd.Series, entrant: pd.Series, season: pd.Series) -> pd.Series:
+    """Mean of the season's values before each row; missing before the first one."""
+    group = [entrant, season]
     total = values.fillna(0).groupby(group).cumsum().groupby(group).shift()
     count = values.notna().groupby(group).cumsum().groupby(group).shift()
     return total / count.where(count > 0)
 
 
-def points_before(points: pd.Series, who: pd.Series, season: pd.Series) -> pd.Series:
-    """Grand Prix points of the season before each row; a newcomer of mid-season has none [points]."""
-    group = [who, season]
+def points_before(points: pd.Series, entrant: pd.Series, season: pd.Series) -> pd.Series:
+    """Grand Prix points of the season before each row [points]; 0 before the driver's first start in it."""
+    group = [entrant, season]
     return points.fillna(0).groupby(group).cumsum().groupby(group).shift(fill_value=0)

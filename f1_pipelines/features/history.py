@@ -1,4 +1,4 @@
-"""What the feature builder and the evaluation read from the warehouse."""
+"""Read the race history for features and evaluation from the warehouse."""
 from __future__ import annotations
 
 import hashlib
@@ -14,9 +14,9 @@ from f1_pipelines.tables.race_faults import BROKEN_ORDER, IMPOSSIBLE_GRID, UNLEA
 class RaceHistory:
     """The frames that features are computed from: official classifications only, in their current version.
 
-    What a sheet that can't be right says is missing here, and so in features, form and outcomes: the outcome of a race
-    whose classification has a place twice, the times of a qualifying that lost cars, slots of an impossible grid. Who
-    was there stays.
+    Values from faulty sources are missing here, and so in features, form and outcomes: the outcome of a race whose
+    classification has a place twice, the times of a qualifying that lacks cars, the slots of an impossible grid. The
+    rows of their drivers stay.
     """
 
     calendar: pd.DataFrame
@@ -27,9 +27,9 @@ class RaceHistory:
 
 
 def data_version(rows: pd.DataFrame) -> str:
-    """Sources and digest of feature rows with their outcome, whatever order they are in: what is learnt or judged from.
+    """Identify a training or evaluation set: sources and digest of its rows (features and outcome) in any order.
 
-    Races outside the rows don't count, so that a new race gives no new version of an old training set.
+    Only these rows count, so a new race does not change the version of an old training set.
     """
     content = rows.sort_values(["weekend", "driver"], ignore_index=True).drop(columns=["feature_version"],
                                                                               errors="ignore")
@@ -39,7 +39,7 @@ def data_version(rows: pd.DataFrame) -> str:
 
 
 def read_history(connection: duckdb.DuckDBPyConnection) -> RaceHistory:
-    """Everything that features may look at. Provisional classifications stay out: only official ones train."""
+    """Read all data that features may use. Provisional classifications are excluded."""
     results = _frame(connection, "SELECT * FROM race.current_results WHERE result_status <> 'provisional' "
                                  "ORDER BY weekend, driver")
     qualifying = _frame(connection, "SELECT * FROM race.qualifying ORDER BY weekend, session, driver")
@@ -57,7 +57,7 @@ def read_history(connection: duckdb.DuckDBPyConnection) -> RaceHistory:
 
 
 def unlearnable_weekends(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
-    """Rows of `race.unlearnable_weekends`: weekend, fault, detail. By its SQL, for files that lack the view as yet."""
+    """Rows of `race.unlearnable_weekends`: weekend, fault, detail. Runs the SQL, because old files lack the view."""
     return connection.sql(UNLEARNABLE).df()
 
 
@@ -70,7 +70,7 @@ def _weekends(connection: duckdb.DuckDBPyConnection, rule: str) -> list[str]:
 
 
 def _blank(frame: pd.DataFrame, rows: pd.Series, columns: tuple[str, ...]) -> None:
-    """Make these values missing, in place."""
+    """Set these values to missing, in place."""
     if rows.any():
         frame.loc[rows, list(columns)] = pd.NA
 

@@ -1,7 +1,7 @@
 """The entries of each weekend of 2022-2026, substitutes included, from the official race sheets.
 
 A row of `data/line_ups.csv` is a spell: from one weekend through another of the same season; `last_weekend` is empty
-while the spell goes on. A driver who was entered but did not start is listed; one who only drove in practice is not.
+while the spell lasts. Drivers who were entered but did not start are listed; those who only drove in practice are not.
 """
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def field_size(season: int) -> int:
 
 @cache
 def _spells() -> dict[int, list[tuple[Entry, datetime, datetime | None]]]:
-    """Spells by season: the car, and the race starts of its first and last weekend (None: goes on)."""
+    """Spells by season: the car, and the race starts of its first and last weekend (None: not over)."""
     starts = {key: weekend.race_start for key, weekend in embedded_weekends().items()}
     spells: dict[int, list[tuple[Entry, datetime, datetime | None]]] = {}
     with (_DATA / "line_ups.csv").open(encoding="utf-8", newline="") as file:

@@ -1,4 +1,4 @@
-"""Real races of three seasons, measured once, and laps made up from numbers that are known."""
+"""Real races of three seasons, measured once, and synthetic laps from known parameters."""
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,7 +28,7 @@ def real(shared, f1db) -> RealSeasons:
     laps = LapsArchive(shared / "data" / "laps").laps(weekends).tables["race.laps"]
     tables = f1db.results(weekends).tables
     qualifying = f1db.qualifying(weekends).tables["race.qualifying"]
-    calendar = f1db.calendar(range(2022, 2027))  # 2025 and 2026 have no laps here: their rows must come from these
+    calendar = f1db.calendar(range(2022, 2027))  # without laps of 2025 and 2026: their rows come from these seasons
     return RealSeasons(
         laps, tables["race.results"], tables["race.pit_stops"], qualifying[qualifying["session"] == "qualifying"],
         calendar, gather(laps, tables["race.results"], tables["race.pit_stops"], calendar))
@@ -36,7 +36,7 @@ def real(shared, f1db) -> RealSeasons:
 
 @dataclass(frozen=True)
 class Truth:
-    """Of the made-up race. Terms in the order of `lap_model.TERMS`, without traffic: the cars are far apart."""
+    """Parameters of the synthetic race: terms in the order of `lap_model.TERMS`, no traffic (cars are far apart)."""
 
     trend: float = -0.06
     offsets: tuple[float, float] = (-0.3, 0.25)  # soft, hard
@@ -52,13 +52,13 @@ def truth() -> Truth:
 
 
 @pytest.fixture(scope="session")
-def made_up_laps():
-    """The maker of laps: truth, weekend, seed, cars -> rows of `race.laps`."""
+def synthetic_laps():
+    """Function: truth, weekend, seed, cars -> rows of `race.laps`."""
     return make_laps
 
 
 def make_laps(truth: Truth, weekend: str = "2024-testland", seed: int = 0, cars: int = 12) -> pd.DataFrame:
-    """Rows of `race.laps`: each car stops once, at its own lap; every tenth lap or so is spoilt by a mistake."""
+    """Rows of `race.laps`: each car stops once, on its own lap; about one lap in 20 has a mistake."""
     rng = np.random.default_rng(seed)
     compounds = ["SOFT", "MEDIUM", "HARD"]
     rows = []

@@ -1,4 +1,4 @@
-"""The real seasons with their outcome, as predictors are judged on them."""
+"""Real seasons with their outcomes, for evaluation of predictors."""
 import pandas as pd
 import pytest
 

@@ -3,7 +3,12 @@ import pandas as pd
 import pytest
 
 from f1_pipelines.backtest.slices import by_slice, kinds_of_race
-from f1_pipelines.evaluation.calibration import LEAST, chance_metrics, expected_calibration_error, reliability
+from f1_pipelines.evaluation.calibration import (
+    LEAST_PROBABILITY,
+    chance_metrics,
+    expected_calibration_error,
+    reliability,
+)
 
 
 def cars(p_win, p_podium, p_points, order, predictor="us", protocol="holdout_2025"):
@@ -14,22 +19,22 @@ def cars(p_win, p_podium, p_points, order, predictor="us", protocol="holdout_202
 FOUR = cars([0.5, 0.25, 0.25, 0.0], [1.0, 0.75, 0.75, 0.5], [1.0] * 4, [2, 1, 3, 4])
 
 
-def test_scores_of_one_race_worked_out_by_hand():
-    told = chance_metrics(FOUR)
-    assert told["log_loss_win"] == pytest.approx(-np.log(0.25))
-    assert told["brier_win"] == pytest.approx(0.5**2 + 0.75**2 + 0.25**2 + 0)
-    assert told["brier_podium"] == pytest.approx((0 + 0.25**2 + 0.25**2 + 0.5**2) / 4)
-    assert told["brier_points"] == 0
+def test_metrics_of_one_race_equal_a_calculation_by_hand():
+    metrics = chance_metrics(FOUR)
+    assert metrics["log_loss_win"] == pytest.approx(-np.log(0.25))
+    assert metrics["brier_win"] == pytest.approx(0.5**2 + 0.75**2 + 0.25**2 + 0)
+    assert metrics["brier_podium"] == pytest.approx((0 + 0.25**2 + 0.25**2 + 0.5**2) / 4)
+    assert metrics["brier_points"] == 0
 
 
-def test_certainty_that_is_right_costs_nothing_and_a_winner_never_drawn_no_infinity():
-    sure = cars([1.0, 0, 0, 0], [1.0, 1, 1, 0], [1.0] * 4, [1, 2, 3, 4])
-    assert chance_metrics(sure) == {"log_loss_win": 0, "brier_win": 0, "brier_podium": 0, "brier_points": 0}
-    wrong = sure.assign(official_order=[2, 1, 3, 4])
-    assert chance_metrics(wrong)["log_loss_win"] == pytest.approx(-np.log(LEAST))
+def test_correct_certainty_has_no_loss_and_a_winner_of_probability_0_a_finite_one():
+    certain = cars([1.0, 0, 0, 0], [1.0, 1, 1, 0], [1.0] * 4, [1, 2, 3, 4])
+    assert chance_metrics(certain) == {"log_loss_win": 0, "brier_win": 0, "brier_podium": 0, "brier_points": 0}
+    wrong = certain.assign(official_order=[2, 1, 3, 4])
+    assert chance_metrics(wrong)["log_loss_win"] == pytest.approx(-np.log(LEAST_PROBABILITY))
 
 
-def test_bins_hold_every_car_once_with_its_mean_and_frequency():
+def test_each_car_is_in_one_bin_with_its_mean_and_frequency():
     table = reliability(FOUR).set_index(["event", "bin"])
     assert table.loc[("win", 1), ["n", "mean_probability", "frequency"]].tolist() == [1, 0, 0]
     assert table.loc[("win", 3), ["n", "mean_probability", "frequency"]].tolist() == [2, 0.25, 0.5]
@@ -39,9 +44,9 @@ def test_bins_hold_every_car_once_with_its_mean_and_frequency():
 
 
 @pytest.mark.parametrize("share", range(11))
-def test_a_tenth_belongs_to_the_bin_it_opens(share):
-    said = share / 10
-    table = reliability(cars([said], [said], [said], [1]))
+def test_a_probability_on_an_edge_belongs_to_the_upper_bin(share):
+    edge = share / 10
+    table = reliability(cars([edge], [edge], [edge], [1]))
     assert table["bin"].eq(min(share, 9) + 1).all()
 
 
@@ -52,15 +57,15 @@ def test_the_calibration_error_is_the_mean_distance_over_cars():
     assert errors["ece_points"] == 0
 
 
-def test_probabilities_that_come_true_as_often_as_said_are_calibrated():
+def test_correct_probabilities_have_a_small_calibration_error():
     rng = np.random.default_rng(0)
-    said = rng.random(50_000)
-    did = np.where(rng.random(50_000) < said, 1, 11)
-    errors = expected_calibration_error(reliability(cars(said, said, said, did)))
+    probability = rng.random(50_000)
+    order = np.where(rng.random(50_000) < probability, 1, 11)
+    errors = expected_calibration_error(reliability(cars(probability, probability, probability, order)))
     assert (errors < 0.01).all(axis=None)
 
 
-def test_predictors_are_kept_apart():
+def test_calibration_is_by_predictor():
     both = pd.concat([FOUR, FOUR.assign(predictor="them", p_win=[0.0, 1.0, 0.0, 0.0])])
     errors = expected_calibration_error(reliability(both))["ece_win"].droplevel("protocol")
     assert errors["them"] == 0 < errors["us"]
@@ -70,15 +75,15 @@ CALENDAR = pd.DataFrame({"weekend": ["2025-monaco", "2025-italy", "2025-nowhere"
                          "circuit": ["monaco", "monza", "atlantis"], "layout": ["monaco-6", "monza-7", "atlantis-1"]})
 
 
-def test_a_race_is_wet_dry_or_unknown_by_its_tyres_and_a_circuit_is_what_it_is():
+def test_races_are_classified_by_weather_circuit_and_season():
     laps = pd.DataFrame({"weekend": ["2025-monaco"] * 50 + ["2025-italy"] * 100,
                          "compound": ["SOFT"] * 48 + ["INTERMEDIATE"] * 2 + ["HARD"] * 99 + ["WET"]})
     kinds = kinds_of_race(CALENDAR, laps)
     assert kinds["weather"].tolist() == ["wet", "dry", "unknown"]
     assert kinds["circuit"].tolist() == ["street", "race", "unknown"]
     assert kinds["season"].eq("2025").all()
-    untold = kinds_of_race(CALENDAR, laps.assign(compound="UNKNOWN"))
-    assert untold["weather"].eq("unknown").all()
+    no_compounds = kinds_of_race(CALENDAR, laps.assign(compound="UNKNOWN"))
+    assert no_compounds["weather"].eq("unknown").all()
 
 
 def test_slices_compare_within_the_same_races():

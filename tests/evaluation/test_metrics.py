@@ -12,7 +12,7 @@ CHANCE = {"spearman": 0, "kendall": 0, "mae_positions": (20 ** 2 - 1) / (3 * 20)
           "podium_overlap": 3 / 20}
 
 
-def test_the_official_order_is_perfect_and_its_reverse_the_worst():
+def test_the_official_order_has_the_best_metrics_and_its_reverse_the_worst():
     assert race_metrics(-ORDER, ORDER) == pytest.approx(
         {"spearman": 1, "kendall": 1, "ndcg10": 1, "mae_positions": 0, "top1": 1, "podium_overlap": 1})
     worst = race_metrics(ORDER, ORDER)
@@ -23,22 +23,22 @@ def test_the_official_order_is_perfect_and_its_reverse_the_worst():
 
 @pytest.mark.parametrize("order", [ORDER, ORDER[::-1]])
 def test_a_constant_score_is_chance_however_the_rows_lie(order):
-    earned = race_metrics(np.zeros(20), order)
-    assert {name: earned[name] for name in CHANCE} == pytest.approx(CHANCE)
+    tied = race_metrics(np.zeros(20), order)
+    assert {name: tied[name] for name in CHANCE} == pytest.approx(CHANCE)
     rng = np.random.default_rng(0)
     shuffled = np.mean([METRICS["ndcg10"](rng.permutation(20), order) for _ in range(3000)])
-    assert earned["ndcg10"] == pytest.approx(shuffled, abs=0.01)
+    assert tied["ndcg10"] == pytest.approx(shuffled, abs=0.01)
 
 
 @pytest.mark.parametrize("name", ["ndcg10", "mae_positions", "top1", "podium_overlap"])
-def test_a_tie_is_worth_the_mean_of_all_ways_to_break_it(name):
+def test_a_tie_scores_the_mean_over_all_ways_to_break_it(name):
     scores, order = np.array([3.0, 2, 2, 2, 1, 1]), np.array([2, 1, 3, 6, 4, 5])
     broken = [METRICS[name](np.array([10, *ahead, *behind]), order)
               for ahead in itertools.permutations([7, 8, 9]) for behind in itertools.permutations([1, 2])]
     assert METRICS[name](scores, order) == pytest.approx(np.mean(broken))
 
 
-def test_correlations_are_scipys():
+def test_correlations_equal_those_of_scipy():
     rng = np.random.default_rng(1)
     for _ in range(20):
         scores, order = rng.integers(0, 8, 19), rng.permutation(19) + 1
@@ -46,7 +46,7 @@ def test_correlations_are_scipys():
         assert kendall(scores, order) == pytest.approx(kendalltau(-scores, order).statistic)
 
 
-def test_gains_are_the_points_of_the_first_ten():
+def test_ndcg_gains_are_the_points_of_the_first_ten():
     assert GAINS.tolist() == [25, 18, 15, 12, 10, 8, 6, 4, 2, 1]
     swapped = np.array([2, 1, *range(3, 21)])
     ideal = (GAINS / np.log2(np.arange(10) + 2)).sum()
@@ -55,7 +55,7 @@ def test_gains_are_the_points_of_the_first_ten():
 
 
 @pytest.mark.parametrize("cars", [2, 3, 9, 19, 22])
-def test_fields_of_any_size(cars):
+def test_the_official_order_is_perfect_for_any_field_size(cars):
     order = np.arange(1, cars + 1)
     assert race_metrics(-order, order)["ndcg10"] == pytest.approx(1)
     assert race_metrics(-order, order)["podium_overlap"] == 1
@@ -65,11 +65,11 @@ def test_one_car_has_no_order():
     assert np.isnan(list(race_metrics([1.0], [1]).values())).all()
 
 
-def test_cars_left_out_of_an_order_close_the_gap():
+def test_orders_with_gaps_are_ranked():
     assert mae_positions([9, 8, 7], [1, 3, 7]) == 0
 
 
-def test_a_car_without_a_score_is_an_error():
+def test_missing_scores_and_shared_places_are_refused():
     with pytest.raises(ValueError, match="1 scores and 0 places of 2 cars are NaN"):
         spearman([1, np.nan], [1, 2])
     with pytest.raises(ValueError, match="one score per car"):
@@ -78,7 +78,7 @@ def test_a_car_without_a_score_is_an_error():
         mae_positions([1, 2], [1, 1])
 
 
-def test_the_interval_holds_the_mean_and_repeats_itself():
+def test_the_interval_contains_the_mean_and_is_reproducible():
     values = np.random.default_rng(2).normal(0.02, 0.09, 150)
     low, high = mean_interval(values)
     assert low < values.mean() < high

@@ -1,4 +1,4 @@
-"""Probabilities from drawn races: shares of a count, so that no sum can carry them past 1."""
+"""Probabilities from simulated races are shares of a count, so rounding cannot make them exceed 1."""
 import numpy as np
 import pandas as pd
 import pytest
@@ -24,18 +24,18 @@ def check(table: pd.DataFrame, cars: int) -> None:
 
 @pytest.mark.parametrize("cars", [2, 3, 10, 19, 20, 22])
 @pytest.mark.parametrize("draws", [1, 3, 7, 49, 1000, 9999])
-def test_chances_stay_inside_their_bounds_and_add_up_for_any_number_of_races(cars, draws):
+def test_probabilities_are_within_bounds_and_sum_up_for_any_number_of_draws(cars, draws):
     places, teams = places_of(cars, draws), pd.Series([f"team {car // 2}" for car in range(cars)])
     table = position_probabilities(places, teams)
     check(table, cars)
     assert table.groupby(teams)["p_beats_teammate"].sum(min_count=1).dropna().between(1 - 1e-12, 1 + 1e-12).all()
     rows = np.random.default_rng(0).permutation(cars)
-    again = position_probabilities(places[:, rows], teams.iloc[rows])
-    pd.testing.assert_frame_equal(again.sort_index(), table, check_exact=True)
+    shuffled = position_probabilities(places[:, rows], teams.iloc[rows])
+    pd.testing.assert_frame_equal(shuffled.sort_index(), table, check_exact=True)
 
 
 @pytest.mark.parametrize("draws", [3, 7, 10, 49, 10_000])
-def test_what_always_happens_has_probability_one(draws):
+def test_certain_events_have_probability_1(draws):
     order = np.tile(np.arange(1, 21), (draws, 1))
     table = position_probabilities(order, pd.Series(["a", "a", "b", "b"] * 5))
     assert table["p_win"].tolist() == [1.0] + [0.0] * 19
@@ -44,8 +44,8 @@ def test_what_always_happens_has_probability_one(draws):
 
 
 @pytest.mark.parametrize("cars", [1, 2, 3, 11, 22])
-def test_a_hopeless_and_an_even_field_are_drawn_within_bounds(cars):
-    """Strengths far apart leave probabilities of the size of rounding; equal ones sum to 1 from many small ones."""
+def test_probabilities_of_uneven_and_equal_fields_are_within_bounds(cars):
+    """Very different strengths give probabilities near rounding error; equal strengths give many small ones."""
     for spread in (0.0, 1e-12, 40.0, 800.0):
         strengths = np.linspace(0, -spread, cars)[:, None].repeat(4, axis=1)
         places = sample_places(strengths, np.full(cars, 0.1), 500, np.random.default_rng(0))

@@ -1,7 +1,6 @@
-"""Made-up weekends to build features from; the real ones are in tests/conftest.py."""
+"""Synthetic weekends to build features from; the real ones are in tests/conftest.py."""
 from collections.abc import Callable
 from datetime import UTC, datetime
-from types import SimpleNamespace
 
 import pandas as pd
 import pytest
@@ -18,20 +17,20 @@ def _conform(table, rows):
     frame = pd.DataFrame(rows or {name: [] for name in table.key}).assign(**stamps)
     for column in table.columns:
         if column.name not in frame:
-            instant = column.type == "TIMESTAMPTZ"
-            frame[column.name] = pd.Series(pd.NaT, frame.index).dt.tz_localize("UTC") if instant else None
+            timestamp = column.type == "TIMESTAMPTZ"
+            frame[column.name] = pd.Series(pd.NaT, frame.index).dt.tz_localize("UTC") if timestamp else None
     return table.conform(frame)
 
 
 class Season:
-    """Builds the five input frames race by race; every keyword of a weekend lists drivers, best first."""
+    """Builds the five input frames race by race; the keywords of a weekend list drivers, best first."""
 
     def __init__(self):
         self.rows = {name: [] for name in ("calendar", "results", "qualifying", "practice", "grid")}
         self.teams: dict[str, str] = {}
 
     def weekend(self, key, start, *, state="done", race=(), qualifying=(), practice=(), grid=(), **changes):
-        """`race`, `qualifying`, `practice` (sessions 1, 2, ..) and `grid` in order; `changes` are per driver."""
+        """Add a weekend. `practice` has one list per session; `changes` are result columns by driver."""
         start = pd.Timestamp(start, tz="UTC")
         self.rows["calendar"].append({
             "weekend": key, "season": start.year, "event_name": key, "circuit": "here", "layout": "here-1",
@@ -61,7 +60,7 @@ class Season:
         return {name: _conform(table, self.rows[name]) for name, table in tables.items()}
 
     def features(self, **options):
-        """Feature rows on (weekend, driver); a team is its own line."""
+        """Feature rows on (weekend, driver); each team is its own lineage."""
         rows = build_ranking_features(**self.frames(), lineage=lambda constructor: constructor, **options)
         return rows.set_index(["weekend", "driver"])
 
@@ -76,10 +75,11 @@ def season() -> Season:
 
 @pytest.fixture(scope="session")
 def build() -> Callable[..., pd.DataFrame]:
-    """`build(frames, results=other)`: features with some frames exchanged."""
+    """Function `build(frames, results=other)`: features with some frames replaced."""
     return lambda frames, **other: build_ranking_features(**(frames | other))
 
 
 @pytest.fixture(scope="session")
-def line_ups(real_features) -> SimpleNamespace:
-    return SimpleNamespace(of=lambda weekend: real_features[real_features["weekend"] == weekend].set_index("driver"))
+def features_of(real_features) -> Callable[[str], pd.DataFrame]:
+    """Function: weekend -> its real feature rows by driver."""
+    return lambda weekend: real_features[real_features["weekend"] == weekend].set_index("driver")

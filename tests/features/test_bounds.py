@@ -1,4 +1,4 @@
-"""Means of shares and gaps stay inside the bounds of `features.ranking`."""
+"""Means of shares and gaps stay within the bounds of `features.ranking`."""
 import numpy as np
 import pandas as pd
 import pytest
@@ -14,7 +14,7 @@ NEAR = st.sampled_from([0.0, 0.05, 1 / 3, 0.9, 1.0, float(np.nextafter(1, 0)), f
 
 @given(st.lists(NEAR, min_size=2, max_size=60), st.sampled_from([0.5, 6.0, 50.0]))
 @settings(max_examples=60, deadline=None)
-def test_a_mean_that_forgets_stays_in_the_span_of_its_values(values, half_life):
+def test_a_weighted_mean_is_within_the_range_of_its_values(values, half_life):
     shares = pd.DataFrame({"share": values, "gap": np.array(values) * GAP_CAP_PCT})
     form = weighted_form(shares, pd.Series("ham", index=shares.index), half_life).dropna()
     assert clip_rounding(form["share"], 0.0, 1.0).between(0, 1).all()
@@ -22,7 +22,7 @@ def test_a_mean_that_forgets_stays_in_the_span_of_its_values(values, half_life):
 
 
 @pytest.mark.parametrize("cars", [1, 2, 3, 10, 19, 20, 22])
-def test_places_and_gaps_within_a_weekend_are_exact_at_both_ends(cars):
+def test_the_first_and_last_place_and_gap_of_a_weekend_are_exact(cars):
     rng = np.random.default_rng(cars)
     for _ in range(100):
         times, weekend = pd.Series(rng.permutation(80 + rng.random(cars))), pd.Series("2026-monaco", range(cars))
@@ -31,15 +31,15 @@ def test_places_and_gaps_within_a_weekend_are_exact_at_both_ends(cars):
         assert gaps.min() == 0.0 and gaps.max() <= GAP_CAP_PCT
 
 
-def test_winning_every_race_is_a_mean_of_one():
+def test_the_mean_finish_of_a_winning_streak_is_exactly_1():
     finish, season = pd.Series([20.0, *[1.0] * 30, 19.0, *[1.0] * 30]), pd.Series(2026, range(62))
-    who = pd.Series("ver", finish.index)
-    assert last_mean(finish, who).min() == 1.0
-    assert season_mean(finish.iloc[1:31], who.iloc[1:31], season.iloc[1:31]).dropna().eq(1.0).all()
+    driver = pd.Series("ver", finish.index)
+    assert last_mean(finish, driver).min() == 1.0
+    assert season_mean(finish.iloc[1:31], driver.iloc[1:31], season.iloc[1:31]).dropna().eq(1.0).all()
 
 
-def test_rounding_past_a_bound_does_not_refuse_a_weekend(season, monkeypatch):
-    """No results are known whose form rounds past a bound, so the mean is made to round here."""
+def test_a_mean_that_exceeds_a_bound_by_rounding_is_accepted(season, monkeypatch):
+    """No known results give such a mean, so the patch adds the rounding error."""
     monkeypatch.setattr("f1_pipelines.features.form.weighted_form",
                         lambda *arguments: weighted_form(*arguments) + 4e-16)
     season.weekend("2026-australia", "2026-03-08", race=["ham", "ver"], qualifying=["ham", "ver"])

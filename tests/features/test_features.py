@@ -9,7 +9,7 @@ from f1_pipelines.features.ranking import build_ranking_features
 from f1_pipelines.tables.schema import InvalidRows
 
 ONE, TWO, THREE = "2024-one", "2024-two", "2024-three"
-# What a last place weighs after a first place one race earlier.
+# Form after a first place followed by a last place.
 LAST_OF_TWO = 1 / (1 + 0.5 ** (1 / HALF_LIFE_RACES))
 
 
@@ -34,7 +34,7 @@ def test_a_first_start_has_no_form_and_the_own_race_never_counts(season):
     assert rows.loc[TWO, "driver_fastest_lap_gap_form_pct"].tolist() == pytest.approx([0, 100 / 90, 200 / 90])
 
 
-def test_recent_races_weigh_more_and_the_start_decides_what_is_recent(season):
+def test_recent_races_by_start_weigh_more(season):
     season.weekend(TWO, "2024-03-08", race="ba").weekend(THREE, "2024-03-15", race="ab")
     season.weekend(ONE, "2024-03-01", race="ab")  # the calendar lists it last
     rows = season.features()
@@ -42,7 +42,7 @@ def test_recent_races_weigh_more_and_the_start_decides_what_is_recent(season):
     assert rows.loc[(THREE, "a"), "season_mean_finish"] == 1.5
 
 
-def test_a_race_not_started_ages_no_form(season):
+def test_a_race_not_started_does_not_decay_form(season):
     season.weekend(ONE, "2024-03-01", race="ab")
     season.weekend(TWO, "2024-03-08", race="ba", a={"status": "not_started", "classified": False,
                                                     "finish_position": None})
@@ -52,7 +52,7 @@ def test_a_race_not_started_ages_no_form(season):
     assert rows.loc[("2024-four", "a"), "driver_finish_form"] == pytest.approx(LAST_OF_TWO)
 
 
-def test_last_three_starts_pass_over_a_race_not_started_and_the_winter(season):
+def test_the_last_three_starts_skip_a_race_not_started_and_span_seasons(season):
     for number, order in enumerate(["abcd", "bacd", "cbad"]):
         season.weekend(f"2023-{number}", f"2023-11-0{number + 1}", race=order)
     season.weekend(ONE, "2024-03-01", race="bcda", a={"status": "not_started", "classified": False,
@@ -65,7 +65,7 @@ def test_last_three_starts_pass_over_a_race_not_started_and_the_winter(season):
     assert not rows.loc[(ONE, "a"), "entered"]
 
 
-def test_a_lap_down_costs_the_winners_average_and_a_retirement_is_no_pace(season):
+def test_a_lap_down_costs_the_winners_average_lap_and_a_retirement_has_no_pace(season):
     lapped = {"status": "lapped", "gap_s": None, "race_time_s": None, "gap_laps": 2, "laps": 48}
     out = {"status": "retired", "gap_s": None, "race_time_s": None, "laps": 3, "classified": False,
            "finish_position": None}
@@ -94,7 +94,7 @@ def test_team_form_is_the_mean_of_its_cars(season):
     assert pd.isna(rows.loc["d", "constructor_finish_form"])
 
 
-def test_pace_of_the_weekend(season):
+def test_pace_features_come_from_the_weekends_sessions(season):
     season.weekend(ONE, "2024-03-01", race="abc", qualifying="abc", grid="bca", practice=["ab", "ba"])
     rows = season.features().loc[ONE]
     assert rows["qualifying_gap_pct"].tolist() == pytest.approx([0, 1, 2])
@@ -120,7 +120,7 @@ def test_no_grid_is_unknown_and_no_slot_is_ahead_of_pole(season):
     assert season.features().loc[ONE, "grid_place"].tolist() == [1, 0, pd.NA]
 
 
-def test_a_zero_for_a_slot_is_refused(season):
+def test_grid_position_0_is_refused(season):
     frames = season.weekend(ONE, "2024-03-01", race="abc", grid="abc").frames()
     frames["grid"].loc[0, "grid_position"] = 0
     season.frames = lambda: frames
@@ -128,7 +128,7 @@ def test_a_zero_for_a_slot_is_refused(season):
         season.features()
 
 
-def test_the_grid_of_the_classification_is_taken_only_where_there_is_no_other(season):
+def test_the_grid_of_the_classification_is_only_a_fallback(season):
     slot = {driver: {"grid_position": place, "grid_status": "grid"} for place, driver in enumerate("cba", start=1)}
     season.weekend(ONE, "2024-03-01", race="abc", **slot)
     season.weekend(TWO, "2024-03-08", race="abc", grid="ab", **slot)
@@ -137,7 +137,7 @@ def test_the_grid_of_the_classification_is_taken_only_where_there_is_no_other(se
     assert rows.loc[TWO, "grid_position"].tolist() == [1, 2, pd.NA]
 
 
-def test_the_entry_of_a_weekend_to_come_follows_its_sessions(season):
+def test_the_entry_list_of_a_future_weekend_follows_its_sessions(season):
     season.teams = {"a": "red", "b": "red", "junior": "red", "c": "blue", "d": "blue"}
     season.weekend(ONE, "2024-03-01", race="abcd")
     season.weekend(TWO, "2024-03-08", state="upcoming", practice=[["junior", "b", "c", "d"], ["a", "b", "c", "d"]])
@@ -145,7 +145,7 @@ def test_the_entry_of_a_weekend_to_come_follows_its_sessions(season):
     season.weekend("2024-off", "2024-03-22", state="cancelled", practice=["abcd"])
     season.weekend("2025-one", "2025-03-01", state="upcoming")
     rows = season.features()
-    assert list(rows.loc[TWO].index) == ["a", "b", "c", "d"]  # the junior only had first practice
+    assert list(rows.loc[TWO].index) == ["a", "b", "c", "d"]  # the junior drove only first practice
     assert rows.loc[TWO, "stage"].eq("practice").all()
     assert list(rows.loc[THREE].index) == ["a", "b", "c", "d"]
     assert rows.loc[THREE, "stage"].eq("entry").all()
@@ -153,14 +153,14 @@ def test_the_entry_of_a_weekend_to_come_follows_its_sessions(season):
     assert {ONE, TWO, THREE} == set(rows.index.get_level_values("weekend"))
 
 
-def test_who_raced_is_entered_even_if_no_session_had_him(season):
+def test_a_driver_who_raced_is_entered_without_any_session(season):
     season.teams = dict.fromkeys(["a", "b", "junior"], "red")
     season.weekend(ONE, "2024-03-01", race="ab", practice=[["a", "junior"]])
     rows = season.features().loc[ONE]
     assert rows["entered"].to_dict() == {"a": True, "b": True, "junior": False}
 
 
-def test_a_first_weekend_ever_is_predicted_without_any_history(season):
+def test_a_first_weekend_has_features_without_history(season):
     season.weekend(ONE, "2024-03-01", state="upcoming")
     assert season.features().empty
     season.weekend(TWO, "2024-03-08", state="upcoming", practice=["ab"])
@@ -169,14 +169,14 @@ def test_a_first_weekend_ever_is_predicted_without_any_history(season):
     assert rows[["driver_finish_form", "mean_last3_finish", "points_place", "grid_place"]].isna().all(axis=None)
 
 
-def test_tables_of_a_fresh_warehouse_may_be_empty_and_without_types(season):
+def test_empty_untyped_tables_of_a_new_warehouse_are_accepted(season):
     frames = season.weekend(ONE, "2024-03-01", race="ab", qualifying="ab", practice=["ab"], grid="ba").frames()
     for name in ("results", "qualifying", "practice", "grid"):
         frames_without = frames | {name: pd.DataFrame(columns=frames[name].columns)}
         assert len(build_ranking_features(**frames_without, lineage=str)) == 2
 
 
-def test_a_car_that_missed_qualifying_stays_until_the_grid_is_without_it(season):
+def test_a_car_that_missed_qualifying_is_entered_until_a_grid_lacks_it(season):
     season.teams = {"a": "red", "b": "red", "c": "blue", "d": "blue"}
     season.weekend(ONE, "2024-03-01", state="upcoming", practice=["abcd"], qualifying="abc")
     assert season.features().loc[(ONE, "d"), "entered"]

@@ -1,4 +1,4 @@
-"""The future does not leak: checked on the real seasons, bit by bit."""
+"""No future data leaks into features: checked on the real seasons, bit by bit."""
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,11 +11,11 @@ OUTCOME = ["official_order", "finish_position", "classified", "status", "points"
 
 
 def shuffled_outcomes(results, weekends, seed=7):
-    """The same cars with the outcomes of each of these races dealt out anew."""
+    """Shuffle the outcomes among the cars of each of these races."""
     rng, changed = np.random.default_rng(seed), results.copy()
     for _, rows in results[results["weekend"].isin(weekends)].groupby("weekend"):
-        dealt = results.loc[rng.permutation(rows.index), OUTCOME].set_axis(rows.index)
-        changed.loc[rows.index, OUTCOME] = dealt
+        shuffled = results.loc[rng.permutation(rows.index), OUTCOME].set_axis(rows.index)
+        changed.loc[rows.index, OUTCOME] = shuffled
     return changed
 
 
@@ -25,7 +25,7 @@ def from_race_on(calendar, weekend):
 
 
 def inputs_of(features, weekends):
-    """Everything but `entered`, which is no input."""
+    """All columns except `entered`, which is no input."""
     return features[features["weekend"].isin(list(weekends))].drop(columns="entered").reset_index(drop=True)
 
 
@@ -41,8 +41,8 @@ def test_results_of_a_race_and_all_later_ones_move_none_of_its_features(real, re
 
 def test_a_changed_result_of_2024_spain_shows_first_in_austria(real, real_features, build):
     rows = real["results"].copy()
-    here = rows[(rows["weekend"] == "2024-spain") & rows["official_order"].isin([1, 20])].index
-    rows.loc[here, OUTCOME] = rows.loc[here[::-1], OUTCOME].to_numpy()
+    swapped = rows[(rows["weekend"] == "2024-spain") & rows["official_order"].isin([1, 20])].index
+    rows.loc[swapped, OUTCOME] = rows.loc[swapped[::-1], OUTCOME].to_numpy()
     changed = build(real, results=rows)
     for weekend, moves in (("2024-canada", False), ("2024-spain", False), ("2024-austria", True), ("2024-italy", True)):
         assert inputs_of(changed, [weekend]).equals(inputs_of(real_features, [weekend])) != moves
@@ -51,10 +51,10 @@ def test_a_changed_result_of_2024_spain_shows_first_in_austria(real, real_featur
 def test_on_the_evening_before_a_race_its_features_are_what_they_are_today(real, real_features, build):
     later = from_race_on(real["calendar"], "2025-singapore")
     past = real["results"][~real["results"]["weekend"].isin(later)]
-    seen = {name: real[name][~real[name]["weekend"].isin(later - {"2025-singapore"})]
-            for name in ("qualifying", "practice", "grid")}
-    then = build(real, results=past, **seen)
-    pd.testing.assert_frame_equal(inputs_of(then, ["2025-singapore"]), inputs_of(real_features, ["2025-singapore"]),
+    sessions = {name: real[name][~real[name]["weekend"].isin(later - {"2025-singapore"})]
+                for name in ("qualifying", "practice", "grid")}
+    features = build(real, results=past, **sessions)
+    pd.testing.assert_frame_equal(inputs_of(features, ["2025-singapore"]), inputs_of(real_features, ["2025-singapore"]),
                                   check_exact=True)
 
 
@@ -66,12 +66,12 @@ def test_features_know_nothing_of_random_results(real, build):
         known = rows[rows[name].notna()]
         rho = [spearman(-race[name].to_numpy("float64"), race["official_order"].to_numpy("float64"))
                for _, race in known.groupby("weekend")]
-        assert abs(np.nanmean(rho)) < 0.06  # four standard errors of 184 races
+        assert abs(np.nanmean(rho)) < 0.06  # four standard errors over 184 races
 
 
-def test_neither_the_order_of_rows_nor_the_weekends_asked_for_change_a_row(real, real_features, build):
-    mixed = {name: frame.sample(frac=1, random_state=3) for name, frame in real.items()}
-    pd.testing.assert_frame_equal(build(mixed), real_features, check_exact=True)
-    asked = ["2024-monaco", "2026-spain"]
-    assert build(real, weekends=asked).equals(
-        real_features[real_features["weekend"].isin(asked)].reset_index(drop=True))
+def test_row_order_and_selected_weekends_change_no_row(real, real_features, build):
+    shuffled = {name: frame.sample(frac=1, random_state=3) for name, frame in real.items()}
+    pd.testing.assert_frame_equal(build(shuffled), real_features, check_exact=True)
+    selected = ["2024-monaco", "2026-spain"]
+    assert build(real, weekends=selected).equals(
+        real_features[real_features["weekend"].isin(selected)].reset_index(drop=True))
