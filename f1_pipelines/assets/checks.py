@@ -108,7 +108,7 @@ def keys_are_unique(asset: dg.AssetsDefinition, *tables: Table) -> dg.AssetCheck
 
     Downstream assets can't leave out a duplicate row, so one blocks a whole range.
     """
-    return no_rows_check(asset, "keys_are_unique", "A duplicate row would count twice and rank a driver against itself.",
+    return no_rows_check(asset, "keys_are_unique", "A duplicate row counts twice and ranks a driver against itself.",
                          " UNION ALL BY NAME ".join(_repeated_keys(table) for table in tables), stops_range=True)
 
 

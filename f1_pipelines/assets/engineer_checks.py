@@ -67,7 +67,7 @@ engineer_checks = [
         f"SELECT metric, avg(value) AS share FROM strategy.training_curve WHERE metric IN ('parse_failures', "
         f"'clipped') AND {_LATEST_GRPO} GROUP BY metric HAVING avg(value) > 0.05"),
     no_rows_check(
-        grpo_engineer, "there_is_something_to_learn", "In over 90 % of the states all sampled commands have the same reward.",
+        grpo_engineer, "there_is_something_to_learn", "In over 90 % of states all sampled commands have equal reward.",
         f"SELECT avg(value) AS frac_reward_zero_std FROM strategy.training_curve "
         f"WHERE metric = 'frac_reward_zero_std' AND {_LATEST_GRPO} HAVING avg(value) > 0.9", blocking=False),
     no_rows_check(

@@ -49,7 +49,7 @@ def promoted_ranker(context: dg.AssetExecutionContext, warehouse: Warehouse, che
             champion, aliases = champion_of(connection), current_champions(connection)
             decisions = connection.execute("SELECT decided_at, candidate, decision, decided_by, reason FROM "
                                            "ranking.promotions ORDER BY decided_at DESC, rowid DESC LIMIT 10").df()
-        run.say(lambda store: follow(store, aliases, checkpoints.folder))
+        run.say(lambda to: follow(to, aliases, checkpoints.folder))
     return dg.MaterializeResult(metadata={
         "candidate": candidate, "champion": champion or "none", **_decision_metadata(decision), "mlflow": linked(run),
         "preview": preview(decisions, 10)})

@@ -22,8 +22,8 @@ __all__ = ["Finding", "diagnose", "free_pool_slots"]
 class Finding:
     """Result of one check."""
 
-    name: str
-    ok: bool
+    what: str
+    well: bool
     text: str
 
 

@@ -257,8 +257,8 @@ def doctor(free_pools: bool, run: str | None, quiet: bool, deep: bool) -> None:
         return
     findings = diagnose(deep)
     for finding in findings:
-        click.echo(f"{'ok  ' if finding.ok else 'FAIL'}  {finding.name}: {finding.text}")
-    if not all(finding.ok for finding in findings):
+        click.echo(f"{'ok  ' if finding.well else 'FAIL'}  {finding.what}: {finding.text}")
+    if not all(finding.well for finding in findings):
         sys.exit(1)
 
 
