@@ -183,7 +183,10 @@ def demo(engineer: str, verbose: bool) -> None:
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option("--port", default=8000, show_default=True, type=click.IntRange(1, 65535))
 def serve(host: str, port: int) -> None:
-    """Serve the web pages, environment server, live simulator and predictions."""
+    """Serve the web pages and the environment server.
+
+    Includes the live simulator and predictions.
+    """
     from f1_pipelines.serve.run import run
 
     run(host, port)

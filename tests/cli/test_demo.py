@@ -55,7 +55,7 @@ def rows(output, folder: Path):
 def test_it_prints_evaluation_prediction_and_next_commands(output):
     assert re.search(r"^  > +champion +0\.6\d\d  \+0\.0\d\d \[\+0\.0\d\d, \+0\.\d\d\d\] +\d\d\.\d %$", output, re.M)
     assert re.search(r"^ +rank_sum +0\.6", output, re.M)
-    assert "EVALUATION: 152 unseen races" in output
+    assert "EVALUATION: 152 races unseen in training" in output
     assert "FORECAST: the first 10 of 22 cars\n  Dutch Grand Prix 2026 (2026-netherlands)" in output
     assert "known: practice, data: f1db" in output
     assert "SIMULATED" not in output and "SAMPLE" not in output and "ENGINEERS" not in output

@@ -51,7 +51,7 @@ def test_the_evaluation_marks_our_rows_and_explains_its_columns(connection):
     add_predictor(connection, "champion_ewc", 0.702, "prequential_2026", 11)
     add_predictor(connection, "grid", 0.684, "prequential_2026", 11)
     lines = evaluation(connection).splitlines()
-    assert lines[0] == "EVALUATION: 152 unseen races"
+    assert lines[0] == "EVALUATION: 152 races unseen in training"
     rows = [line.split() for line in lines if line.endswith(" %")]
     assert rows == [[">", "champion", "0.674", "+0.045", "[-0.011,", "+0.062]", "49.3", "%"],
                     ["grid", "0.629", "49.3", "%"],

@@ -73,7 +73,7 @@ def evaluation(connection: duckdb.DuckDBPyConnection) -> str:
                 "  A test needs an earlier season to learn from, and later races to forecast.")
     best_first = by_protocol[protocol]
     return _block(
-        f"EVALUATION: {best_first[0][1]} unseen races",
+        f"EVALUATION: {best_first[0][1]} races unseen in training",
         [f"{protocol}: {_PROTOCOLS[protocol]}"],
         ["", "predictor", "Spearman", "against grid [95 %]", "winner"],
         [[_mark(_ours(predictor)), predictor, f"{spearman:.3f}",
@@ -103,7 +103,7 @@ def engineers(connection: duckdb.DuckDBPyConnection, toy: bool = False) -> str:
     if not rows:
         return "ENGINEERS: no engineer was evaluated"
     return _block(
-        f"ENGINEERS: {rows[0][1]} unseen simulated races",
+        f"ENGINEERS: {rows[0][1]} simulated races unseen in training",
         ["The engineer decides when to stop, on which tyres, and how fast to drive."],
         ["", "policy", "score [95 %]", "share of gap"],
         [[_mark(policy in _ENGINEERS), policy, f"{mean:.3f} [{low:.3f}, {high:.3f}]",
