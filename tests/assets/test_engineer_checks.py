@@ -103,7 +103,7 @@ def test_damage_covers_all_checks_but_those_of_keys_and_tokens():
                                "'' AS prompt) FROM strategy.sft_turns LIMIT 1"),
     ("no_script_called_for_a_model", "INSERT INTO strategy.episodes BY NAME SELECT * REPLACE ('hints' AS variant, "
                                      "1 AS fallbacks) FROM strategy.episodes WHERE policy = 'sft'"),
-    ("no_script_called_for_a_model", "UPDATE strategy.episodes SET fallbacks = 1, scenes_version = 'of before' "
+    ("no_script_called_for_a_model", "UPDATE strategy.episodes SET fallbacks = 1, scenes_version = 'earlier' "
                                      "WHERE policy = 'random' OR policy = 'sft'"),
 ])
 def test_rows_of_an_earlier_run_block_no_new_one(warehouse, name, old):

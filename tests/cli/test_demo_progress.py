@@ -48,7 +48,7 @@ def keys_are_unique():
 
 @dg.asset_check(asset=sft_engineer)
 def learns_something(context):
-    context.log.warning("said twice otherwise")
+    context.log.warning("same as the warning of the check")
     return dg.AssetCheckResult(passed=False, severity=dg.AssetCheckSeverity.WARN, description="2 % are no commands",
                                metadata={"share": 0.02})
 
