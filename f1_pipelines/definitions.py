@@ -1,4 +1,4 @@
-"""Collects the parts, nothing else."""
+"""Dagster definitions: assets, checks, jobs, sensors and resources."""
 import dagster as dg
 
 from f1_pipelines.assets import (
@@ -57,6 +57,6 @@ defs = dg.Definitions(
             pictures=str(_settings.pictures_path), weights=str(_settings.f1_weights) if _settings.f1_weights else ""),
         "tracking": Tracking(mlflow_tracking_uri=_settings.tracking_uri, folder=str(_settings.f1_warehouse.parent)),
     },
-    # In one process: each step of its own would import Dagster again, 2-3 s a step.
+    # In one process: separate step processes would import Dagster again, 2-3 s per step.
     executor=recorded_in_process_executor,
 )

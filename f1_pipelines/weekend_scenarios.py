@@ -1,8 +1,8 @@
-"""A real weekend as a scenario of the simulator: `read_weekend(connection, "2026-monaco")`, of the published warehouse.
+"""Real weekends as scenarios of the simulator: `read_weekend(connection, "2026-monaco")` from the published warehouse.
 
-Grid and distance are the weekend's own. Pace is the qualifying gap to the median car times .75, the best single guess
-of race pace (docs/physics.md#replay), else the practice gap, else the grid. Circuits have their fitted parameters where
-`circuit_fits` has run. Whether it rained there only makes rain more or less likely.
+Grid and distance are the weekend's own. Pace is 0.75 times the qualifying gap to the median car, the best single
+estimate of race pace (docs/physics.md#replay), else the practice gap, else the grid. Circuits use the parameters of
+`circuit_fits` if it has run. Real rain only changes the probability of rain.
 """
 from __future__ import annotations
 
@@ -22,47 +22,47 @@ from f1_pipelines.sim.scenarios import Entry, GrandPrix
 from f1_pipelines.tables.race import NON_STARTERS
 from f1_pipelines.warehouse.database import WarehouseFile
 
-RACE_SHARE = 0.75  # of a qualifying gap that shows in the race
-GRID_GAP_PCT = 0.10  # a place on the grid, where nothing else is known of pace
+RACE_SHARE = 0.75  # race pace gap per qualifying gap
+GRID_GAP_PCT = 0.10  # pace gap per grid place, if there is no other pace data [% of a lap]
 RAIN_AFTER_WET, RAIN_AFTER_DRY, RAIN_UNKNOWN = 0.6, 0.05, 0.11  # docs/physics.md#rain: 18 of 165 races were wet
 LAST_NUMBERS = range(99, 0, -1)
+_CANCELLED = "{} was cancelled and has no grid; choose another weekend"
 
 
 class NoGrandPrix(ValueError):
-    """A weekend that no race can be rebuilt from; says what to do."""
+    """No race can be rebuilt from a weekend; the message says what to do."""
 
 
 def stored_weekend(key: str) -> GrandPrix:
-    """That weekend by the published warehouse of the settings."""
-    known = known_weekend(key, settings().calendar_path)
-    if known.planned == "cancelled":
-        raise NoGrandPrix(f"{key} was cancelled: there is no grid to race from; take another weekend")
+    """Read a weekend from the published warehouse of the settings. Raises like `read_weekend`."""
+    if known_weekend(key, settings().calendar_path).planned == "cancelled":
+        raise NoGrandPrix(_CANCELLED.format(key))
     with WarehouseFile(settings().f1_warehouse).read() as connection:
         return read_weekend(connection, key)
 
 
 def read_weekend(connection: duckdb.DuckDBPyConnection, key: str) -> GrandPrix:
-    """What is known of a weekend before lights out, for `make_grand_prix`.
+    """Read the state of a weekend before the start, for `make_grand_prix`.
 
     Raises:
-        NoGrandPrix: It is not loaded, was cancelled, or has no grid yet.
+        NoGrandPrix: The weekend is not loaded, was cancelled, or has no grid yet.
     """
     rows = _rows(connection, "SELECT * FROM race.calendar WHERE weekend = ?", key)
     if rows.empty:
         raise NoGrandPrix(f"{key} is not loaded; {_how_to_load(key)}")
     event = rows.iloc[0]
     if event["state"] == "cancelled":
-        raise NoGrandPrix(f"{key} was cancelled: there is no grid to race from; take another weekend")
+        raise NoGrandPrix(_CANCELLED.format(key))
     starters = _starters(connection, key)
     if starters.empty:
-        held = connection.execute("SELECT max_by(weekend, race_start) FROM race.calendar WHERE weekend IN "
-                                  "(SELECT weekend FROM race.grid WHERE session = 'race')").fetchall()[0][0]
-        hint = f"; the latest weekend with one is {held}" if held else ""
-        raise NoGrandPrix(f"{key} has no grid yet (it is {event['state']}); once qualifying is over, "
+        latest = connection.execute("SELECT max_by(weekend, race_start) FROM race.calendar WHERE weekend IN "
+                                    "(SELECT weekend FROM race.grid WHERE session = 'race')").fetchall()[0][0]
+        hint = f"; the latest weekend with a grid is {latest}" if latest else ""
+        raise NoGrandPrix(f"{key} has no grid yet (state: {event['state']}); after qualifying, "
                           f"{_how_to_load(key)}{hint}")
     circuit = circuit_of(connection, str(event["circuit"]), int(event["season"]))
     laps = circuit.race_laps if pd.isna(event["race_laps"]) else int(event["race_laps"])
-    compounds, rain = _driven(connection, key)
+    compounds, rain = _start_tyres_and_rain(connection, key)
     pace = _pace_pct(connection, key, starters) / 100.0 * circuit.base_lap_s
     numbers = _numbers(starters["car_number"])
     entries = tuple(
@@ -73,20 +73,20 @@ def read_weekend(connection: duckdb.DuckDBPyConnection, key: str) -> GrandPrix:
 
 
 def fitted_circuits(connection: duckdb.DuckDBPyConnection) -> dict[str, CircuitParameters]:
-    """The newest parameters of each circuit in `sim.circuits`, as `make_scenario` takes them."""
+    """Read the newest parameters of each circuit from `sim.circuits`, for `make_scenario`."""
     rows = _rows(connection, "SELECT * FROM sim.circuits QUALIFY season = max(season) OVER (PARTITION BY circuit)")
     return {row["circuit"]: circuit_parameters(row) for row in rows.to_dict("records")}
 
 
 def circuit_of(connection: duckdb.DuckDBPyConnection, circuit: str, season: int) -> CircuitParameters:
-    """A circuit as fitted for that season, else for the nearest one, else its prior."""
+    """Get the circuit's parameters as fitted for this season, else for the nearest one, else its prior."""
     rows = _rows(connection, "SELECT * FROM sim.circuits WHERE circuit = ? ORDER BY abs(season - ?), season DESC",
                  circuit, season)
     return circuit_prior(circuit, season) if rows.empty else circuit_parameters(rows.iloc[0])
 
 
 def _starters(connection: duckdb.DuckDBPyConnection, key: str) -> pd.DataFrame:
-    """driver, constructor, car_number in the order of the grid: of the classification, else as known beforehand."""
+    """driver, constructor, car_number in grid order, from the classification or else from the published grid."""
     rows = _rows(connection, f"""
         SELECT weekend, driver, constructor, car_number, grid_position FROM race.current_results
         WHERE weekend = ? AND status NOT IN {NON_STARTERS} ORDER BY grid_position NULLS LAST, official_order""", key)
@@ -99,7 +99,7 @@ def _starters(connection: duckdb.DuckDBPyConnection, key: str) -> pd.DataFrame:
 
 
 def _pace_pct(connection: duckdb.DuckDBPyConnection, key: str, starters: pd.DataFrame) -> np.ndarray:
-    """(N,) race pace expected of each starter, % of a lap against the median car."""
+    """(N,) expected race pace of each starter relative to the median car [% of a lap]."""
     best = _rows(connection, "SELECT weekend, driver, q1_s, q2_s, q3_s FROM race.qualifying "
                              "WHERE weekend = ? AND session = 'qualifying'", key)
     if best[["q1_s", "q2_s", "q3_s"]].isna().all(axis=None):
@@ -111,8 +111,8 @@ def _pace_pct(connection: duckdb.DuckDBPyConnection, key: str, starters: pd.Data
     return (RACE_SHARE * gaps.set_index("driver")["qualifying_pct"]).reindex(starters["driver"]).to_numpy(float)
 
 
-def _driven(connection: duckdb.DuckDBPyConnection, key: str) -> tuple[dict[str, int], float]:
-    """Start tyres by driver, and the chance of rain that the laps of the real race speak for."""
+def _start_tyres_and_rain(connection: duckdb.DuckDBPyConnection, key: str) -> tuple[dict[str, int], float]:
+    """Start tyres by driver and the probability of rain, from the laps of the real race."""
     laps = _rows(connection, "SELECT driver, lap, compound FROM race.laps WHERE weekend = ? AND compound IS NOT NULL",
                  key)
     if laps.empty:
@@ -124,7 +124,7 @@ def _driven(connection: duckdb.DuckDBPyConnection, key: str) -> tuple[dict[str, 
 
 
 def _numbers(car_numbers: pd.Series) -> list[int]:
-    """Car numbers, one each: a number that is missing or taken becomes a free one."""
+    """Unique car numbers: missing or duplicate numbers are replaced by free ones."""
     taken, numbers = set(), []
     for value in car_numbers:
         number = int(value) if pd.notna(value) and 0 < value <= 99 else 0

@@ -1,4 +1,4 @@
-"""Fixtures that several folders use: the real data beside the project, and a source over it."""
+"""Fixtures for several folders: the real data beside the project, and a source over them."""
 import os
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -7,18 +7,18 @@ from pathlib import Path
 import pytest
 
 SHARED = Path(os.environ.get("F1_SHARED") or Path(__file__).parents[2] / "shared")
-# A new MLflow store takes eight seconds: those who track copy `migrated`.
+# Creating an MLflow store takes eight seconds: tests that track copy `migrated`.
 os.environ["MLFLOW_TRACKING_URI"] = "off"
-# Nothing is asked of the hub of language models.
+# No requests to the Hugging Face hub.
 os.environ["HF_HUB_OFFLINE"] = "1"
-# Ten thousand simulated races take five seconds a forecast.
+# The default of ten thousand simulated races takes five seconds per forecast.
 os.environ["F1_SIMULATED_RACES"] = "100"
 NOW = datetime(2026, 8, 22, 6, 0, tzinfo=UTC)  # the morning after first practice of 2026-netherlands
 
 
 @pytest.fixture(scope="session")
 def shared() -> Path:
-    """Folder of real data; without it the test is skipped, in CI it fails."""
+    """Folder of real data; without it the test is skipped, or fails in CI."""
     if not (SHARED / "data").is_dir():
         _missing(SHARED)
     return SHARED
@@ -26,7 +26,7 @@ def shared() -> Path:
 
 @pytest.fixture(scope="session")
 def shared_data(shared: Path) -> Callable[[str], Path]:
-    """A folder of the real data by its name, with the same rule: `shared_data("f1db-csv")`."""
+    """Get a folder of the real data by name, `shared_data("f1db-csv")`; without it, like `shared`."""
     def folder_of(name: str) -> Path:
         folder = shared / "data" / name
         if not folder.is_dir():
@@ -38,7 +38,7 @@ def shared_data(shared: Path) -> Callable[[str], Path]:
 
 def _missing(folder: Path) -> None:
     refuse = pytest.fail if os.environ.get("F1_SHARED_REQUIRED") else pytest.skip
-    refuse(f"needs the real data of F1_SHARED; there is none at {folder}")
+    refuse(f"needs the real data of F1_SHARED; {folder} does not exist")
 
 
 @pytest.fixture(scope="session")
@@ -67,7 +67,7 @@ def f1db(f1db_folder: Path):
 
 @pytest.fixture(scope="session")
 def real(f1db):
-    """The frames that features are built from, every weekend since 2018. Not to be changed: tests copy."""
+    """The frames that features are built from, for all weekends since 2018. Tests must copy them before changes."""
     from f1_pipelines.identity.weekends import known_weekends
     from f1_pipelines.sources.calendar import calendar_rows
 
@@ -86,10 +86,10 @@ def real_features(real):
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep the groups of `--dist loadgroup` together, so that what they share is built once.
+    """Keep the groups of `--dist loadgroup` together, so that shared fixtures are built once.
 
-    2026-11: xdist 3.8 writes a group into `_nodeid`, which pytest 9.2 no longer reads; its scheduler looks for the
-    group in the id.
+    2026-11: xdist 3.8 writes a group into `_nodeid`, which pytest 9.2 no longer reads; its scheduler reads the group
+    from the id.
     """
     if not hasattr(config, "workerinput") or not config.getoption("loadgroup", False):
         return

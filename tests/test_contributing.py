@@ -1,4 +1,4 @@
-"""What CONTRIBUTING.md names is there, and its commands work."""
+"""Everything that CONTRIBUTING.md names exists, and its commands work."""
 import os
 import re
 import subprocess
@@ -14,7 +14,7 @@ TEXT = (ROOT / "CONTRIBUTING.md").read_text()
 ROW = re.compile(r"\| `([^`]+)` \| (.+) \|")
 CHANGES = ("A feature of the ranker", "A scenario family", "A command", "A source of race data", "A policy",
            "A reward term", "An asset with a check", "A column", "A page", "A rule for EWC's lambda")
-COMPLETED = """
+RUN_F1 = """
 import sys
 sys.argv = ["f1"]
 from f1_pipelines.cli.main import main
@@ -27,9 +27,9 @@ def is_path(name: str) -> bool:
 
 
 def test_every_path_exists():
-    named = {name for name in re.findall(r"`([^`\n]+)`", TEXT) if is_path(name)} - {".venv/bin"}
-    assert len(named) > 50
-    assert sorted(name for name in named if not (ROOT / name).exists()) == []
+    paths = {name for name in re.findall(r"`([^`\n]+)`", TEXT) if is_path(name)} - {".venv/bin"}
+    assert len(paths) > 50
+    assert sorted(path for path in paths if not (ROOT / path).exists()) == []
 
 
 def test_each_of_the_ten_changes_has_files_and_a_test():
@@ -42,13 +42,13 @@ def test_each_of_the_ten_changes_has_files_and_a_test():
 
 
 @pytest.mark.parametrize(("file", "names"), [
-    (file, re.findall(r"`([A-Za-z_]+)`", what)) for file, what in ROW.findall(TEXT) if "`" in what])
-def test_every_name_stands_in_the_file_of_its_row(file, names):
+    (file, re.findall(r"`([A-Za-z_]+)`", change)) for file, change in ROW.findall(TEXT) if "`" in change])
+def test_every_name_is_in_the_file_of_its_row(file, names):
     content = (ROOT / file).read_text()
-    assert [name for name in names if not re.search(rf"\b{name}\b", content) and name not in ELSEWHERE] == []
+    assert [name for name in names if not re.search(rf"\b{name}\b", content) and name not in BUILTINS] == []
 
 
-ELSEWHERE = {"ValueError", "RuntimeError"}  # of Python
+BUILTINS = {"ValueError", "RuntimeError"}
 
 
 def test_every_target_of_make_exists():
@@ -56,18 +56,18 @@ def test_every_target_of_make_exists():
     assert set(re.findall(r"make ([a-z]+)", TEXT)) <= set(targets)
 
 
-@pytest.mark.parametrize(("shell", "sign"), [
+@pytest.mark.parametrize(("shell", "marker"), [
     ("bash", "complete -o nosort -F _f1_completion f1"), ("zsh", "#compdef f1"), ("fish", "complete --no-files")])
-def test_the_command_prints_its_completion(shell, sign):
-    printed = subprocess.run([sys.executable, "-c", COMPLETED], capture_output=True, text=True, check=True,
-                             env={**os.environ, "_F1_COMPLETE": f"{shell}_source"}).stdout
-    assert sign in printed
+def test_the_command_prints_its_completion(shell, marker):
+    output = subprocess.run([sys.executable, "-c", RUN_F1], capture_output=True, text=True, check=True,
+                            env={**os.environ, "_F1_COMPLETE": f"{shell}_source"}).stdout
+    assert marker in output
 
 
-def test_completion_knows_commands_and_options():
+def test_completion_lists_commands_and_options():
     def completions(words: str) -> list[str]:
         return subprocess.run(
-            [sys.executable, "-c", COMPLETED], capture_output=True, text=True, check=True,
+            [sys.executable, "-c", RUN_F1], capture_output=True, text=True, check=True,
             env={**os.environ, "_F1_COMPLETE": "bash_complete", "COMP_WORDS": words,
                  "COMP_CWORD": str(words.count(" "))}).stdout.split()
 
@@ -95,15 +95,15 @@ def test_github_runs_what_ci_runs():
     assert f'requires-python = ">={python},<3.12"' in (ROOT / "pyproject.toml").read_text()
 
 
-@pytest.mark.parametrize(("given", "required"), [
+@pytest.mark.parametrize(("variables", "required"), [
     ({}, "1"), ({"GITHUB_ACTIONS": "true"}, ""), ({"GITHUB_ACTIONS": "true", "F1_SHARED_REQUIRED": "1"}, "1"),
     ({"F1_SHARED_REQUIRED": ""}, "")])
-def test_ci_requires_the_real_data_where_they_exist(given, required, tmp_path):
-    """With a `make` and a browser that only say what they were given."""
+def test_ci_requires_the_real_data_where_they_exist(variables, required, tmp_path):
+    """With a `make` and a browser that only print their arguments."""
     for name in ("make", "chromium", "chromedriver"):
         (tmp_path / name).write_text('#!/bin/sh\necho "$1 [$F1_SHARED_REQUIRED]"\n')
         (tmp_path / name).chmod(0o755)
-    environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}", **given}
-    printed = subprocess.run(["bash", ROOT / ".ci" / "run"], env=environment, capture_output=True, text=True,
-                             check=True).stdout
-    assert printed.splitlines() == [f"lint [{required}]", f"test [{required}]"]
+    environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}", **variables}
+    output = subprocess.run(["bash", ROOT / ".ci" / "run"], env=environment, capture_output=True, text=True,
+                            check=True).stdout
+    assert output.splitlines() == [f"lint [{required}]", f"test [{required}]"]

@@ -1,4 +1,4 @@
-"""README and documentation point to things that exist, and say what the code says."""
+"""README and documentation refer to things that exist, and agree with the code."""
 import re
 import subprocess
 from importlib.util import module_from_spec, spec_from_file_location
@@ -15,9 +15,9 @@ DOCS = PROJECT_ROOT / "docs"
 README = PROJECT_ROOT / "README.md"
 PAGES = sorted(DOCS.rglob("*.md"))
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
-# A path, perhaps with an anchor, as comments and pages write it.
+# A path in comments and pages, with an optional anchor.
 DOCS_PATH = re.compile(r"\bdocs/[\w/-]+\.md(?:#[\w-]+)?")
-MADE_LATER = {"warehouse/f1.duckdb", "warehouse/f1.published.duckdb", "warehouse/mlflow.db", "warehouse/real.duckdb",
+CREATED_LATER = {"warehouse/f1.duckdb", "warehouse/f1.published.duckdb", "warehouse/mlflow.db", "warehouse/real.duckdb",
               "warehouse/fastf1-cache"}
 
 
@@ -26,17 +26,17 @@ def id_of(page: Path) -> str:
 
 
 def anchors(page: Path) -> set[str]:
-    """The ids of a page's headings, as GitHub and mkdocs make them."""
+    """The ids of a page's headings, as in GitHub and mkdocs."""
     text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.S)
     titles = re.findall(r"^#+ (.+)$", text, flags=re.M)
     return {re.sub(r"\s+", "-", re.sub(r"[^\w\s-]", "", title.lower()).strip()) for title in titles}
 
 
 def code_files() -> list[Path]:
-    """Text of the package, tests and benchmarks that git knows, or would know."""
+    """Text files of the package, tests and benchmarks that git tracks or doesn't ignore."""
     listed = subprocess.run(["git", "ls-files", "--cached", "--others", "--exclude-standard", "f1_pipelines", "tests",
                              "benchmarks", "Makefile"], cwd=PROJECT_ROOT, capture_output=True, text=True)
-    if listed.returncode:  # no git here
+    if listed.returncode:  # not a git repository
         paths = [path for folder in ("f1_pipelines", "tests", "benchmarks")
                  for path in (PROJECT_ROOT / folder).rglob("*")]
     else:
@@ -45,7 +45,7 @@ def code_files() -> list[Path]:
 
 
 def missing_target(link: str, folder: Path) -> bool:
-    """Whether a local link leads nowhere, its anchor included."""
+    """Whether the target or anchor of a local link is missing."""
     name, _, anchor = link.partition("#")
     target = folder / name
     return not target.exists() or (bool(anchor) and target.suffix == ".md" and anchor not in anchors(target))
@@ -64,7 +64,7 @@ def test_the_readme_fits_on_a_few_screens():
 
 
 @pytest.mark.parametrize("page", [README, PROJECT_ROOT / "warehouse" / "README.md", *PAGES], ids=id_of)
-def test_every_local_link_leads_somewhere(page):
+def test_every_local_link_has_a_target(page):
     links = [link for link in LINK.findall(page.read_text(encoding="utf-8"))
              if not link.startswith(("http://", "https://", "mailto:"))]
     links = [f"{page.name}{link}" if link.startswith("#") else link for link in links]
@@ -80,9 +80,9 @@ def test_links_of_the_site_stay_inside_it():
 
 @pytest.mark.parametrize("page", [README, *PAGES], ids=id_of)
 def test_every_path_that_is_named_exists(page):
-    named = re.findall(r"(?<![\w./-])((?:f1_pipelines|warehouse|docs|tests|benchmarks)/[\w./-]*)",
+    names = re.findall(r"(?<![\w./-])((?:f1_pipelines|warehouse|docs|tests|benchmarks)/[\w./-]*)",
                        page.read_text(encoding="utf-8"))
-    paths = {path.rstrip(".") for path in named} - MADE_LATER
+    paths = {path.rstrip(".") for path in names} - CREATED_LATER
     assert sorted(path for path in paths if not (PROJECT_ROOT / path).exists()) == []
 
 
@@ -96,14 +96,14 @@ def test_every_module_that_is_run_exists(page):
 
 
 @pytest.mark.parametrize("page", [README, *PAGES], ids=id_of)
-def test_every_diagram_says_what_kind_it_is(page):
-    """Without its first line mermaid shows a diagram as text."""
+def test_every_diagram_declares_its_kind(page):
+    """Without the first line, mermaid shows a diagram as text."""
     text = page.read_text(encoding="utf-8")
     assert [block[:40] for block in re.findall(r"```mermaid\n(.*?)```", text, re.S)
             if not re.match(r"(graph|flowchart) (LR|TD)\n", block)] == []
 
 
-def test_the_asset_graph_is_the_one_that_dagster_has():
+def test_the_asset_graph_matches_dagsters():
     from f1_pipelines.definitions import defs
 
     keys = {key.to_user_string() for key in defs.resolve_all_asset_keys()}
@@ -170,8 +170,8 @@ def test_every_page_is_in_the_navigation():
     assert sorted(navigation) == sorted(str(page.relative_to(DOCS)) for page in PAGES)
 
 
-def test_the_site_asks_no_other_host():
-    """No fonts, scripts or pictures from elsewhere; mermaid is the copy that NiceGUI brings."""
+def test_the_site_requests_no_other_host():
+    """No fonts, scripts or pictures from other hosts; mermaid is NiceGUI's copy."""
     configuration = (PROJECT_ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     assert "font: false" in configuration
     assert not re.search(r"^\s*(analytics|extra_javascript: .*http|extra_css: .*http)", configuration, re.M)

@@ -17,7 +17,7 @@ def variables(model: type[Settings] | type[ServeSettings]) -> set[str]:
 
 @pytest.fixture
 def uncommented(tmp_path, monkeypatch):
-    """A `.env` file with every line of the example in force, and nothing from the environment."""
+    """A `.env` file with all lines of the example uncommented, and no variables of the environment."""
     for name in variables(Settings) | variables(ServeSettings):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.chdir(PROJECT_ROOT)
@@ -27,12 +27,12 @@ def uncommented(tmp_path, monkeypatch):
     return file
 
 
-def test_every_variable_stands_there_once_with_its_meaning_above():
+def test_every_variable_is_listed_once_with_its_meaning_above():
     lines = EXAMPLE.read_text().splitlines()
-    at = {match[1]: number for number, line in enumerate(lines) if (match := LINE.fullmatch(line))}
-    assert sorted(at) == sorted(variables(Settings) | variables(ServeSettings))
-    assert len(at) == sum(bool(LINE.fullmatch(line)) for line in lines)
-    for name, number in at.items():
+    line_numbers = {match[1]: number for number, line in enumerate(lines) if (match := LINE.fullmatch(line))}
+    assert sorted(line_numbers) == sorted(variables(Settings) | variables(ServeSettings))
+    assert len(line_numbers) == sum(bool(LINE.fullmatch(line)) for line in lines)
+    for name, number in line_numbers.items():
         meaning = lines[number - 1]
         assert meaning.startswith("# ") and meaning.endswith((".", "]")) and not LINE.fullmatch(meaning), name
 

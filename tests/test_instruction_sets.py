@@ -1,7 +1,7 @@
-"""The numeric tests again in processes that use fewer of the processor's instructions: every sum in another order.
+"""Repeat the numeric tests with fewer of the processor's instruction sets, which reorders sums.
 
-numpy and torch choose their code by the processor they run on. Both can be told to leave instructions out, so one
-machine shows what others compute. BLAS stays as the machine has it.
+numpy and torch choose their code by processor. Both can disable instruction sets, so one machine can compute like
+others. BLAS is unchanged.
 """
 import os
 import subprocess
@@ -19,33 +19,33 @@ NUMERIC = (
     "tests/features/test_bounds.py", "tests/engineer/evaluation/test_leaderboard.py",
     "tests/calibration/test_scores.py", "tests/models/test_losses.py",
 )
-# Once with nothing optional, once with little less than this machine has: the shortest of them.
+# Without any optional set ("default"), and the fastest tests with AVX2 only.
 SELECTED = {"default": (*NUMERIC, "tests/backtest/test_real_evaluation.py"),
             "avx2": ("tests/evaluation/test_metrics.py", "tests/evaluation/test_calibration.py",
                      "tests/evaluation/test_probabilities.py")}
-# Many orders of many rows: they take long, and others of their kind are run.
-LEFT_OUT = ("tied_scores", "any_order_of_the_races", "order_of_the_rows")
-AVX512 = ("X86_V4", "AVX512")  # beginnings of numpy's names for what a processor with AVX2 lacks
+# Slow property tests of row orders; similar tests run.
+SKIPPED = ("tied_scores", "any_order_of_the_races", "order_of_the_rows")
+AVX512 = ("X86_V4", "AVX512")  # prefixes of numpy's names of sets beyond AVX2
 
 
 def optional_features() -> list[str]:
-    """Instruction sets that numpy uses here and can do without."""
+    """Instruction sets that numpy uses on this processor and can disable."""
     return np.show_config(mode="dicts")["SIMD Extensions"].get("found", [])
 
 
-@pytest.mark.parametrize("torch_uses", SELECTED)
-def test_numbers_hold_with_fewer_instructions(torch_uses):
-    lacking = [feature for feature in optional_features() if torch_uses == "default" or feature.startswith(AVX512)]
-    if not lacking:
-        pytest.skip(f"this processor has nothing that {torch_uses} lacks")
-    environment = {**os.environ, "ATEN_CPU_CAPABILITY": torch_uses, "NPY_DISABLE_CPU_FEATURES": " ".join(lacking)}
+@pytest.mark.parametrize("capability", SELECTED)
+def test_numbers_hold_with_fewer_instructions(capability):
+    disabled = [feature for feature in optional_features() if capability == "default" or feature.startswith(AVX512)]
+    if not disabled:
+        pytest.skip(f"this processor has no instruction set beyond {capability}")
+    environment = {**os.environ, "ATEN_CPU_CAPABILITY": capability, "NPY_DISABLE_CPU_FEATURES": " ".join(disabled)}
     used = subprocess.run(
         [sys.executable, "-c", "import numpy, torch; print(torch.backends.cpu.get_cpu_capability(), "
          "*numpy.show_config(mode='dicts')['SIMD Extensions'].get('found', []))"],
         env=environment, capture_output=True, text=True, check=True).stdout.split()
-    assert used[0] == torch_uses.upper() and not set(lacking) & set(used[1:])
+    assert used[0] == capability.upper() and not set(disabled) & set(used[1:])
     tests = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *SELECTED[torch_uses],
-         "-k", " and ".join(f"not {name}" for name in LEFT_OUT)],
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *SELECTED[capability],
+         "-k", " and ".join(f"not {name}" for name in SKIPPED)],
         cwd=ROOT, env=environment, capture_output=True, text=True)
     assert tests.returncode == 0, tests.stdout[-6000:] + tests.stderr[-2000:]

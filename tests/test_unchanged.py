@@ -1,7 +1,7 @@
-"""What a change of names, folders or speed must not change: recorded races, predictions, ids, prompts and interfaces.
+"""Recorded races, predictions, ids, prompts and interfaces, which refactoring must not change.
 
-`F1_RECORD=1 pytest tests/test_unchanged.py` records `unchanged.json` anew. That is right only together with a raised
-version (`ENV_VERSION`, `PROMPT_VERSION`, `FEATURE_VERSION`, `SCHEMA_VERSION`) or a change of an interface on purpose.
+`F1_RECORD=1 pytest tests/test_unchanged.py` updates `unchanged.json`. Do this only with a new version
+(`ENV_VERSION`, `PROMPT_VERSION`, `FEATURE_VERSION`, `SCHEMA_VERSION`) or an intended change of an interface.
 
 Text, orders and ids are compared exactly. Floats may differ by 1e-9, since processors round differently;
 `F1_SAME_BITS=1` compares them exactly, for use on one machine.
@@ -32,7 +32,7 @@ def digest(text: str) -> str:
 
 
 def races() -> dict[str, Any]:
-    """Sprints of each family, as three policies drive them."""
+    """Sprints of each family, driven by two policies, and one by the expert."""
     from f1_pipelines.sim.policies.play import play
     from f1_pipelines.sim.scenarios import FAMILIES, split_of
 
@@ -53,7 +53,7 @@ def races() -> dict[str, Any]:
 
 
 def grand_prix_and_batch() -> dict[str, Any]:
-    """A Grand Prix of ten hand-made cars, the oracle in a sprint, and one sprint of each family stepped together."""
+    """A Grand Prix of ten hand-made cars, the oracle in a sprint, and a batch of one sprint per family."""
     from f1_pipelines.sim.engine.priors import circuit_prior
     from f1_pipelines.sim.environment.vector import TEXT_FREE, VectorEnvironment
     from f1_pipelines.sim.policies.play import play, played, policy_for
@@ -139,17 +139,17 @@ def predictions() -> dict[str, Any]:
     circuit = replace(circuit_for(italy, {}), race_laps=12, cliff_laps=(60.0,) * 5)
     places = simulate(RaceField("a", np.linspace(2.0, -2.0, 10), np.arange(1.0, 11.0), tuple(race["constructor"]),
                             tuple(race["driver"])), italy, circuit, FieldPace(0.35), races=40)
-    told = position_probabilities(places, race["constructor"])
+    probabilities = position_probabilities(places, race["constructor"])
     strengths, stops = np.arange(40).reshape(10, 4) * 7 % 11 / 8.0, np.arange(10) / 32.0
     return {"scores": trained.scores(race).tolist(), "places": places.tolist(),
             "draw": rng_for("2024-monaco", "grid", "abc").random(3).tolist(),
-            "chances": told.astype(float).fillna(-1.0).to_dict("list"),
+            "chances": probabilities.astype(float).fillna(-1.0).to_dict("list"),
             "sampled": sample_places(strengths, stops, 20, np.random.default_rng(0)).tolist(),
             "id": [prediction_id("2024-monaco", "grid", "abc"), prediction_id("2024-monaco", "grid", "a", "simulated")]}
 
 
 def checkpoints() -> dict[str, Any]:
-    """Ids of checkpoints with fixed weights, and the settings that ids are made of."""
+    """Ids of checkpoints with fixed weights, and the settings that the ids depend on."""
     from f1_pipelines.backtest.report import versions
     from f1_pipelines.features.history import data_version
     from f1_pipelines.models.checkpoints import save_checkpoint
@@ -169,7 +169,7 @@ def checkpoints() -> dict[str, Any]:
 
 
 def engineer() -> dict[str, Any]:
-    """Demonstrations, prompts, seeds, values of calls, and the id of an engineer with fixed weights."""
+    """Demonstrations, prompts, seeds, values of commands, and the id of an engineer with fixed weights."""
     from f1_pipelines.engineer.data.demonstrations import (
         expert_demonstrations,
         relabel_with_expert,
@@ -186,7 +186,8 @@ def engineer() -> dict[str, Any]:
 
     sampler, keys = ScenarioSampler(), race_keys("train", 2)[:3]
     turns = [turn for race in expert_demonstrations(sampler, keys[:2]) for turn in race]
-    beside = [turn for race in relabel_with_expert(sampler, {keys[2]: ["STAY_OUT", "PIT_NOW hard"]}) for turn in race]
+    student_calls = {keys[2]: ["STAY_OUT", "PIT_NOW hard"]}
+    relabelled = [turn for race in relabel_with_expert(sampler, student_calls) for turn in race]
     toy = Architecture(hidden=32, layers=1, heads=2, kv_heads=1, head_dim=16, feed_forward=64, vocabulary=512)
     tokenizer = train_tokenizer((f"{turn.prompt}\n{turn.completion}" for turn in turns), toy)
     rendering, model = Rendering(tokenizer, False), fresh_model(tokenizer, toy, 0)
@@ -195,7 +196,7 @@ def engineer() -> dict[str, Any]:
             weights.copy_((torch.arange(weights.numel()) * 37 % 41 - 20).reshape(weights.shape) / 64.0)
     [states] = decision_states([sampler.scenario(*keys[0])], lambda texts: ["STAY_OUT"] * len(texts))
     [values] = counterfactual_returns(states[2:3], [["STAY_OUT", "PIT_NOW hard", "SET_MODE push"]],
-                         lambda texts: ["STAY_OUT"] * len(texts))
+                                      lambda texts: ["STAY_OUT"] * len(texts))
     with TemporaryDirectory() as folder:
         stored = save_engineer(model, rendering, Path(folder), {
             "stage": "sft", "profile": "tiny", "parent": None, "training_seed": 0, "settings": {}, "n_turns": 1,
@@ -206,7 +207,7 @@ def engineer() -> dict[str, Any]:
         "renamed": digest(repr(sampler.scenario(*keys[0], renamed=True).numbers)),
         "turns": [[turn.lap, turn.completion, digest(turn.prompt), turn.expert_value, list(turn.values_s.values())]
                   for turn in turns],
-        "beside": [[turn.lap, turn.completion] for turn in beside],
+        "beside": [[turn.lap, turn.completion] for turn in relabelled],
         "calmed": [without_needless_call(turn).completion for turn in turns],
         "balanced": len(with_fewer_stay_outs(turns)),
         "prompt": digest(repr(rendering.prompt_ids(turns[0].prompt))), "meta": meta,
@@ -214,7 +215,7 @@ def engineer() -> dict[str, Any]:
 
 
 def grpo() -> dict[str, Any]:
-    """Races and states of two steps of GRPO, for a policy that stays out."""
+    """Races and states of two GRPO steps, for a policy that stays out."""
     from f1_pipelines.engineer.profiles import GrpoSettings
     from f1_pipelines.engineer.scenario_sampler import ScenarioSampler
     from f1_pipelines.engineer.training.rollout_sampler import RolloutSampler
@@ -257,8 +258,8 @@ def interfaces() -> dict[str, Any]:
             columns = connection.execute(f"DESCRIBE {view.qualified}").fetchall()
             views[view.qualified] = [digest(repr([column[:2] for column in columns])),
                                      digest(" ".join(view.sql.split()))]
-    variables = [str(field.validation_alias or f"{read.model_config['env_prefix']}{name}").upper()
-                 for read in (Settings, ServeSettings) for name, field in read.model_fields.items()]
+    variables = [str(field.validation_alias or f"{model.model_config['env_prefix']}{name}").upper()
+                 for model in (Settings, ServeSettings) for name, field in model.model_fields.items()]
     return {
         "schema": SCHEMA_VERSION, "views": views,
         "tables": {table.qualified: digest(repr([(column.name, column.type) for column in table.columns]
@@ -277,17 +278,17 @@ SECTIONS: dict[str, Callable[[], dict[str, Any]]] = {
     "checkpoints": checkpoints, "engineer": engineer, "grpo": grpo, "interfaces": interfaces}
 
 
-def differences(now: Any, recorded: Any, where: str = "") -> list[str]:
-    """Where two values differ, as paths with both values."""
+def differences(now: Any, recorded: Any, path: str = "") -> list[str]:
+    """Differences of two values, as paths with both values."""
     if isinstance(now, dict) and isinstance(recorded, dict):
         return [line for name in {**recorded, **now}
-                for line in differences(now.get(name), recorded.get(name), f"{where}/{name}")]
+                for line in differences(now.get(name), recorded.get(name), f"{path}/{name}")]
     if isinstance(now, list) and isinstance(recorded, list) and len(now) == len(recorded):
         return [line for at, pair in enumerate(zip(now, recorded, strict=True))
-                for line in differences(*pair, f"{where}/{at}")]
+                for line in differences(*pair, f"{path}/{at}")]
     if isinstance(now, float) and isinstance(recorded, float) and not os.environ.get("F1_SAME_BITS"):
-        return [] if now == pytest.approx(recorded, rel=1e-9, abs=1e-9) else [f"{where}: {now}, recorded {recorded}"]
-    return [] if now == recorded else [f"{where}: {now}, recorded {recorded}"]
+        return [] if now == pytest.approx(recorded, rel=1e-9, abs=1e-9) else [f"{path}: {now}, recorded {recorded}"]
+    return [] if now == recorded else [f"{path}: {now}, recorded {recorded}"]
 
 
 @pytest.mark.parametrize("section", SECTIONS)

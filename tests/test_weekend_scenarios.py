@@ -1,4 +1,4 @@
-"""A Grand Prix from the warehouse: what is read of a weekend, and what is said where there is nothing to read."""
+"""A Grand Prix from the warehouse: the data read of a weekend, and errors without data."""
 from __future__ import annotations
 
 from datetime import UTC, datetime
@@ -22,7 +22,7 @@ DRIVERS = [f"driver-{chr(97 + k)}" for k in range(20)]
 
 
 def sheet(**columns: object) -> pd.DataFrame:
-    """A row a driver, what all sheets share filled in."""
+    """One row per driver, with the columns that all tables share."""
     return pd.DataFrame({"weekend": "2026-monaco", "driver": DRIVERS, "constructor": [f"team-{k // 2}" for k in
                                                                                      range(20)],
                          "car_number": range(1, 21), "source": "f1db", "source_version": "1", "fetched_at": NOW,
@@ -31,7 +31,7 @@ def sheet(**columns: object) -> pd.DataFrame:
 
 @pytest.fixture
 def warehouse(tmp_path):
-    """The calendar of 2026 and circuits; `store(table, frame)` adds to it."""
+    """A warehouse with the calendar of 2026 and circuits; `store(table, frame)` adds rows."""
     file = WarehouseFile(tmp_path / "f1.duckdb")
     calendar = calendar_rows(season_weekends(2026), NOW)
 
@@ -48,7 +48,7 @@ def warehouse(tmp_path):
 
 @pytest.fixture
 def grid(warehouse):
-    """Qualifying: driver-a quickest, a tenth each; driver-b starts last from the pit lane, driver-t not at all."""
+    """Qualifying in steps of 0.1 s from driver-a; driver-b starts last from the pit lane, driver-t does not start."""
     lap_s = [72 + 0.1 * k for k in range(20)]
     warehouse.store(QUALIFYING, sheet(session="qualifying", position=range(1, 21), q1_s=lap_s))
     slots = [1, 19, *range(2, 19), None]
@@ -62,7 +62,7 @@ def read(file: WarehouseFile, key: str = "2026-monaco"):
         return read_weekend(connection, key)
 
 
-def test_before_the_race_grid_and_qualifying_are_enough(grid):
+def test_grid_and_qualifying_suffice_before_the_race(grid):
     weekend = read(grid)
     assert (weekend.key, weekend.laps, len(weekend.entries), weekend.rain_chance) == ("2026-monaco", 78, 19, 0.11)
     assert weekend.circuit.circuit == "monaco" and weekend.circuit.stop_loss_green_s == 26.4
@@ -74,7 +74,7 @@ def test_before_the_race_grid_and_qualifying_are_enough(grid):
     assert scenario.drivers[0] == "driver-b" and scenario.grid[0] == 19 and scenario.compound.max() <= 2
 
 
-def test_without_qualifying_practice_tells_the_pace_and_without_both_the_grid(warehouse, grid):
+def test_pace_comes_from_practice_without_qualifying_and_else_from_the_grid(warehouse, grid):
     with warehouse.write("test") as connection:
         connection.execute("DELETE FROM race.qualifying")
     by_grid = {e.driver: e.pace_s for e in read(warehouse).entries}
@@ -86,14 +86,14 @@ def test_without_qualifying_practice_tells_the_pace_and_without_both_the_grid(wa
 
 
 @pytest.mark.parametrize(("tyre", "compound", "rain"), [("SOFT", 0, 0.05), ("INTERMEDIATE", 3, 0.6)])
-def test_what_the_race_truly_had_makes_its_like_more_likely(grid, tyre, compound, rain):
+def test_real_laps_set_start_tyres_and_rain_chance(grid, tyre, compound, rain):
     laps = pd.concat([sheet(lap=n, compound=tyre, lap_time_s=80.0) for n in (1, 2)])
     grid.store(LAPS, laps)
     weekend = read(grid)
     assert weekend.rain_chance == rain and {e.compound for e in weekend.entries} == {compound}
 
 
-def test_numbers_that_are_missing_or_shared_become_free_ones(grid):
+def test_missing_and_duplicate_numbers_become_free_ones(grid):
     frame = sheet(session="race", grid_position=range(1, 21), grid_status="grid",
                   car_number=pd.array([7, 7, None, *range(10, 27)], "Int64"))
     grid.store(GRID, frame)
@@ -102,15 +102,15 @@ def test_numbers_that_are_missing_or_shared_become_free_ones(grid):
     assert make_grand_prix(read(grid), "driver-c", 1).numbers[0] == numbers[2]
 
 
-@pytest.mark.parametrize(("key", "told"), [
+@pytest.mark.parametrize(("key", "message"), [
     ("2026-monaco", "no grid yet"), ("2026-saudi-arabia", "was cancelled"), ("2019-monaco", "not loaded")])
-def test_a_weekend_without_data_says_what_to_do(warehouse, key, told):
-    with pytest.raises(NoGrandPrix, match=told) as problem:
+def test_the_error_for_a_weekend_without_data_says_what_to_do(warehouse, key, message):
+    with pytest.raises(NoGrandPrix, match=message) as problem:
         read(warehouse, key)
     assert "materialize" in str(problem.value) or "another weekend" in str(problem.value)
 
 
-def test_fitted_circuits_feed_sprints(warehouse):
+def test_sprints_use_fitted_circuits(warehouse):
     with warehouse.read() as connection:
         circuits = fitted_circuits(connection)
     scenario = make_scenario("dry_strategy_sprint", 4, circuit="monza", circuits=circuits)

@@ -1,4 +1,4 @@
-"""What asset checks came to the last time they ran, in whatever run that was."""
+"""Latest results of asset checks, from any run."""
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -12,22 +12,18 @@ _ENDED = {"FAILED": "failed", "PLANNED": "did not end"}
 
 def not_passed(instance: dg.DagsterInstance, assets: Iterable[dg.AssetsDefinition],
                checks: Iterable[dg.AssetChecksDefinition]) -> list[str]:
-    """The blocking checks of these assets that did not pass the last time.
+    """List the blocking checks of `assets` whose latest execution did not pass.
 
-    Within a run Dagster itself stops what is downstream of them; this tells a later run that has only a part of the
-    assets in it.
-
-    Args:
-        instance: Dagster's instance.
-        assets: The assets.
-        checks: Checks of these assets, and of others that are left out.
+    Within a run, Dagster stops the downstream assets itself; a later run that contains only some of the assets needs
+    this. Checks of other assets are ignored.
 
     Returns:
-        Of each a phrase: which check of which asset, and how it ended. Checks that never ran, or that only warned of
-        other weekends, are left out.
+        One phrase for each check: its name, its asset and how it ended. Checks that never ran, or that only warned
+        about other weekends, are left out.
     """
-    of = {key for asset in assets for key in asset.keys}
-    keys = [spec.key for check in checks for spec in check.check_specs if spec.blocking and spec.asset_key in of]
+    asset_keys = {key for asset in assets for key in asset.keys}
+    keys = [spec.key for check in checks for spec in check.check_specs
+            if spec.blocking and spec.asset_key in asset_keys]
     records = {key: instance.get_latest_asset_check_evaluation_record(key) for key in keys}
     return [f"{key.name} of {key.asset_key.to_user_string()} {_ENDED[record.status.value]} in run {record.run_id[:8]}"
             for key, record in records.items()
@@ -35,5 +31,5 @@ def not_passed(instance: dg.DagsterInstance, assets: Iterable[dg.AssetsDefinitio
 
 
 def _only_warned(record: "AssetCheckExecutionRecord") -> bool:
-    """Whether it found rows that stop nobody: Dagster has a failed check in either case."""
+    """Whether the check only warned; Dagster records a warning as failed too."""
     return record.evaluation is not None and record.evaluation.severity == dg.AssetCheckSeverity.WARN

@@ -1,4 +1,4 @@
-"""What each asset that trains does with its checkpoints: store them and keep their rows. It promotes nothing."""
+"""Store trained checkpoints and the rows they were trained on. Promotes nothing."""
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -15,29 +15,25 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TrainedCheckpoint:
-    """A checkpoint that was made now: its row of `ranking.checkpoints`, the rows it saw, and what each weekend was
-    seen for (`tables.lineage.ROLES`)."""
+    """A new checkpoint: its row of `ranking.checkpoints`, its training rows, and the role of each weekend
+    (`tables.lineage.ROLES`)."""
 
     row: Mapping[str, Any]
-    seen: pd.DataFrame
+    training_rows: pd.DataFrame
     roles: str | pd.Series
 
 
-def store(connection: duckdb.DuckDBPyConnection, made: Sequence[TrainedCheckpoint]) -> None:
-    """Store checkpoints with the rows behind them, all in the caller's transaction.
-
-    Args:
-        connection: Of `Warehouse.write`.
-        made: What was trained.
-    """
+def store(connection: duckdb.DuckDBPyConnection, checkpoints: Sequence[TrainedCheckpoint]) -> None:
+    """Store checkpoints and their training rows in the caller's transaction (`Warehouse.write`)."""
     from f1_pipelines.promotion import store_checkpoints
 
-    if made:
-        store_checkpoints(connection, pd.DataFrame([one.row for one in made]))
-    for one in made:
-        remember(connection, one.seen, one.row["checkpoint"], one.roles, one.row["dagster_run"])
+    if checkpoints:
+        store_checkpoints(connection, pd.DataFrame([checkpoint.row for checkpoint in checkpoints]))
+    for checkpoint in checkpoints:
+        remember(connection, checkpoint.training_rows, checkpoint.row["checkpoint"], checkpoint.roles,
+                 checkpoint.row["dagster_run"])
 
 
 def run_ids(context: dg.AssetExecutionContext, run: "TrackedRun") -> dict[str, str | None]:
-    """Columns of `ranking.checkpoints` that lead to both runs."""
+    """Columns of `ranking.checkpoints` with the ids of the Dagster and MLflow runs."""
     return {"dagster_run": context.run.run_id, "mlflow_run": run.id}

@@ -1,7 +1,7 @@
-"""A check is a query for rows that should not be there.
+"""Asset checks as SQL queries for invalid rows.
 
-It answers for the weekends of the run that executes it: their rows stop what comes after, rows of other weekends are a
-warning that names them. So a bad race stops its own run and no other.
+A check covers the weekends of its run: their invalid rows block downstream assets, those of other weekends only warn
+and are named. So a bad race stops its own run and no other.
 """
 from dataclasses import dataclass
 from typing import Any
@@ -21,13 +21,13 @@ _ROWS_SHOWN = 10
 
 @dataclass(frozen=True)
 class Verdict:
-    """What offending rows mean for a run.
+    """What invalid rows mean for a run.
 
     Attributes:
         blocks: Nothing downstream may run.
-        own: Weekends of the run that have offending rows.
-        others: Other weekends that have some.
-        message: Both in words; empty where there are no rows.
+        own: Weekends of the run with invalid rows.
+        others: Other weekends with invalid rows.
+        message: Both as text; empty without invalid rows.
     """
 
     blocks: bool
@@ -37,49 +37,49 @@ class Verdict:
 
 
 def verdict(rows: pd.DataFrame, weekends: list[str] | None, stored: set[str], stops_range: bool) -> Verdict:
-    """Judge offending rows by the weekends that they belong to.
+    """Decide by their weekends whether invalid rows block a run.
 
-    A row without a weekend speaks of the table as a whole, and blocks whatever the run. In a range of weekends the
-    faulty ones are left out downstream, so they block only if no sound one is left.
+    A row without a weekend concerns the whole table and blocks every run. Downstream assets leave out the invalid
+    weekends of a range, so these block only if no valid one is left.
 
     Args:
-        rows: Offending rows, with a column `weekend` where the table has one.
-        weekends: Those of the run; None: the whole table is looked at.
-        stored: Weekends that the checked table has rows of.
-        stops_range: Downstream can't leave out a faulty weekend: one stops the whole range.
+        rows: Invalid rows, with a column `weekend` if the table has one.
+        weekends: Weekends of the run; None checks the whole table.
+        stored: Weekends with rows in the checked table.
+        stops_range: Downstream assets can't leave out an invalid weekend: one blocks the whole range.
     """
     if rows.empty:
         return Verdict(False, [], [], "")
     if weekends is None or "weekend" not in rows.columns:
-        return Verdict(True, [], [], f"{len(rows)} rows that should not be there")
-    of = rows["weekend"]
-    own = sorted(set(of.dropna()) & set(weekends), key=weekends.index)
-    others = sorted(set(of.dropna()) - set(weekends))
-    sound = (stored & set(weekends)) - set(own)
-    homeless = int(of.isna().sum())
-    blocks = bool(homeless or (own and (stops_range or not sound)))
-    sentences = [f"{homeless} rows that belong to no weekend"] if homeless else []
+        return Verdict(True, [], [], f"{len(rows)} invalid rows")
+    invalid = rows["weekend"]
+    own = sorted(set(invalid.dropna()) & set(weekends), key=weekends.index)
+    others = sorted(set(invalid.dropna()) - set(weekends))
+    valid = (stored & set(weekends)) - set(own)
+    without_weekend = int(invalid.isna().sum())
+    blocks = bool(without_weekend or (own and (stops_range or not valid)))
+    phrases = [f"{without_weekend} invalid rows without a weekend"] if without_weekend else []
     if own:
-        rest = "" if blocks else f"; the run goes on with its {len(sound)} sound weekends"
-        sentences.append(f"in this run: {_named(own)}{rest}")
+        rest = "" if blocks else f"; the run continues with its {len(valid)} valid weekends"
+        phrases.append(f"in this run: {_named(own)}{rest}")
     if others:
-        sentences.append(f"in other weekends, which doesn't stop this run: {_named(others)}")
-    return Verdict(blocks, own, others, "; ".join(sentences))
+        phrases.append(f"in other weekends, which don't stop this run: {_named(others)}")
+    return Verdict(blocks, own, others, "; ".join(phrases))
 
 
 def no_rows_check(asset: dg.AssetsDefinition, name: str, why: str, sql: str, blocking: bool = True,
                   stops_range: bool = False) -> dg.AssetChecksDefinition:
-    """A check that passes when `sql` finds nothing, and shows what it finds otherwise.
+    """Define a check that passes if `sql` returns no rows, and shows the rows otherwise.
 
     Args:
-        asset: The asset that is checked.
-        name: What holds when it passes, as a Dagster name.
+        asset: The checked asset.
+        name: What holds when the check passes, as a Dagster name.
         why: What would go wrong downstream; shown in the UI.
-        sql: Selects the offending rows from the published warehouse, with their `weekend` where they have one: only
-            those of the run's own weekends block. The variable `dagster_run` is the id of the run.
-        blocking: Stop everything downstream. Without it a finding is a warning.
-        stops_range: In a run over a range of weekends, one faulty weekend blocks too. Otherwise that takes all of them:
-            for faults that downstream leaves out (`race.unlearnable_weekends`), or that nothing downstream reads.
+        sql: Selects invalid rows from the published warehouse, with their `weekend` if they have one: only those of the
+            run's weekends block. The variable `dagster_run` is the id of the run.
+        blocking: Invalid rows block everything downstream; otherwise they are a warning.
+        stops_range: One invalid weekend blocks a run over a range of weekends. False blocks only if all are invalid:
+            for faults that downstream assets leave out (`race.unlearnable_weekends`) or never read.
     """
     @dg.asset_check(asset=asset, name=name, description=why, blocking=blocking)
     def check(warehouse: Warehouse) -> dg.AssetCheckResult:
@@ -89,26 +89,26 @@ def no_rows_check(asset: dg.AssetsDefinition, name: str, why: str, sql: str, blo
                 connection.execute(f"SET VARIABLE dagster_run = '{context.run.run_id}'")
             rows = connection.sql(sql).df()
             stored = _stored_weekends(connection, asset) if len(rows) else set()
-        judged = verdict(rows, weekends_of_check(), stored, stops_range)
-        blocks = blocking and judged.blocks
-        description = f"{judged.message}. {_first(rows, judged)}" if len(rows) else None
+        result = verdict(rows, weekends_of_check(), stored, stops_range)
+        blocks = blocking and result.blocks
+        description = f"{result.message}. {_first(rows, result)}" if len(rows) else None
         if context is not None and blocking and description:
             log = context.log.error if blocks else context.log.warning
             log(f"{name}: {description}")
         warns = not blocking or (len(rows) and not blocks)
         return dg.AssetCheckResult(
-            passed=rows.empty, metadata=_metadata(rows, judged), description=description,
+            passed=rows.empty, metadata=_metadata(rows, result), description=description,
             severity=dg.AssetCheckSeverity.WARN if warns else dg.AssetCheckSeverity.ERROR)
 
     return check
 
 
 def keys_are_unique(asset: dg.AssetsDefinition, *tables: Table) -> dg.AssetChecksDefinition:
-    """Each key of the asset's tables is there once: the primary keys verified, not trusted.
+    """Define a check that verifies the primary keys of the asset's tables.
 
-    A row twice can't be left out of what is computed from the table, so one stops a whole range.
+    Downstream assets can't leave out a duplicate row, so one blocks a whole range.
     """
-    return no_rows_check(asset, "keys_are_unique", "A row twice would count twice, and rank a driver against himself.",
+    return no_rows_check(asset, "keys_are_unique", "A duplicate row counts twice and ranks a driver against itself.",
                          " UNION ALL BY NAME ".join(_repeated_keys(table) for table in tables), stops_range=True)
 
 
@@ -119,7 +119,7 @@ def _repeated_keys(table: Table) -> str:
 
 
 def _stored_weekends(connection: duckdb.DuckDBPyConnection, asset: dg.AssetsDefinition) -> set[str]:
-    """Weekends that the asset's table has rows of; none where it knows no weekends."""
+    """Weekends with rows in the asset's table; empty if the table has no weekends."""
     [spec] = asset.specs
     table = BY_NAME[spec.metadata["dagster/table_name"]]
     if "weekend" not in table.column_names:
@@ -127,34 +127,34 @@ def _stored_weekends(connection: duckdb.DuckDBPyConnection, asset: dg.AssetsDefi
     return {key for (key,) in connection.sql(f"SELECT DISTINCT weekend FROM {table.qualified}").fetchall()}
 
 
-def _metadata(rows: pd.DataFrame, judged: Verdict) -> dict[str, Any]:
-    """Count, weekends and the first rows, those of the run first."""
+def _metadata(rows: pd.DataFrame, result: Verdict) -> dict[str, Any]:
+    """Row count, weekends and the first rows; the run's own rows come first."""
     metadata: dict[str, Any] = {"rows_found": len(rows)}
-    if judged.own:
-        metadata["weekends_of_this_run"] = listing(judged.own)
-    if judged.others:
-        metadata["other_weekends"] = listing(judged.others)
+    if result.own:
+        metadata["weekends_of_this_run"] = listing(result.own)
+    if result.others:
+        metadata["other_weekends"] = listing(result.others)
     if len(rows):
         metadata["rows"] = dg.MetadataValue.table(records=[
             dg.TableRecord({str(k): str(v) for k, v in row.items()})
-            for row in _own_first(rows, judged).head(_ROWS_SHOWN).to_dict("records")])
+            for row in _own_first(rows, result).head(_ROWS_SHOWN).to_dict("records")])
     return metadata
 
 
-def _own_first(rows: pd.DataFrame, judged: Verdict) -> pd.DataFrame:
+def _own_first(rows: pd.DataFrame, result: Verdict) -> pd.DataFrame:
     if "weekend" not in rows.columns:
         return rows
-    return rows.loc[rows["weekend"].isin(judged.others).sort_values(kind="stable").index]
+    return rows.loc[rows["weekend"].isin(result.others).sort_values(kind="stable").index]
 
 
-def _first(rows: pd.DataFrame, judged: Verdict) -> str:
-    """The first row in one line."""
-    first = _own_first(rows, judged).iloc[0]
+def _first(rows: pd.DataFrame, result: Verdict) -> str:
+    """The first row as one line."""
+    first = _own_first(rows, result).iloc[0]
     if "detail" in rows.columns:
         return f"{first['weekend']}: {first['detail']}"
-    return "The first: " + ", ".join(f"{name} {value}" for name, value in first.items())
+    return "First row: " + ", ".join(f"{name} {value}" for name, value in first.items())
 
 
-def _named(weekends: list[str], most: int = 5) -> str:
-    more = f" and {len(weekends) - most} more" if len(weekends) > most else ""
-    return ", ".join(weekends[:most]) + more
+def _named(weekends: list[str], limit: int = 5) -> str:
+    more = f" and {len(weekends) - limit} more" if len(weekends) > limit else ""
+    return ", ".join(weekends[:limit]) + more

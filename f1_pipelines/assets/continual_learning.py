@@ -1,4 +1,4 @@
-"""The ranker that keeps learning after every race."""
+"""The ranker that learns after every race."""
 import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -32,21 +32,21 @@ if TYPE_CHECKING:
 
 
 class LearnConfig(dg.Config):
-    """How to learn after a race. `python -m benchmarks.continual` measures it: docs/lab-notes/continual-learning.md."""
+    """Settings of the update after a race, measured in docs/lab-notes/continual-learning.md (benchmarks.continual)."""
 
-    models: list[str] = Field(list(MODELS), min_length=1, description="Which pretrained models keep learning.")
-    method: str = Field(DEFAULT.method, description=f"What keeps old knowledge: {', '.join(METHODS)}.")
-    epochs: int = Field(DEFAULT.epochs, description="Times that each race of the window is seen.")
+    models: list[str] = Field(list(MODELS), min_length=1, description="Pretrained models to update.")
+    method: str = Field(DEFAULT.method, description=f"How to prevent forgetting: {', '.join(METHODS)}.")
+    epochs: int = Field(DEFAULT.epochs, description="Passes over the races of the window.")
     lr: float = Field(DEFAULT.lr, description="Learning rate of Adam.")
     ewc_lambda: float = Field(DEFAULT.ewc_lambda, description="Weight of the EWC penalty; the documented 10 has hardly "
                               "any effect.")
-    window_races: int = Field(DEFAULT.window_races, description="Latest races learnt from.")
+    window_races: int = Field(DEFAULT.window_races, description="Number of latest races to train on.")
     races_per_step: int = Field(DEFAULT.races_per_step, description="Races in one optimizer step.")
-    freeze_drivers: bool = Field(DEFAULT.freeze_drivers, description="Keep known drivers' embeddings as they were.")
-    fisher_decay: float = Field(DEFAULT.fisher_decay, description="Share of the Fisher that stays, online_ewc only.")
-    replayed_races: int = Field(DEFAULT.replayed_races, description="Old races beside each new one, replay only.")
+    freeze_drivers: bool = Field(DEFAULT.freeze_drivers, description="Freeze the embeddings of known drivers.")
+    fisher_decay: float = Field(DEFAULT.fisher_decay, description="Decay of the Fisher information, online_ewc only.")
+    replayed_races: int = Field(DEFAULT.replayed_races, description="Old races for each new one, replay only.")
     restart: bool = Field(DEFAULT.restart, description="Start each update from the pretrained weights.")
-    seed: int = Field(DEFAULT.seed, ge=0, description="Seed of dropout, order of races and draw of old ones.")
+    seed: int = Field(DEFAULT.seed, ge=0, description="Seed of dropout, race order and replayed races.")
 
     def settings(self) -> UpdateConfig:
         return UpdateConfig(**{name: getattr(self, name) for name in asdict(DEFAULT)})
@@ -56,13 +56,12 @@ class LearnConfig(dg.Config):
           pool="gpu", metadata=described(UPDATES))
 def ewc_ranker(context: dg.AssetExecutionContext, config: LearnConfig, warehouse: Warehouse, checkpoints: Checkpoints,
                clock: Clock, tracking: Tracking) -> dg.MaterializeResult[None]:
-    """The pretrained rankers, learning on race by race through this weekend. One row per link of the chain.
+    """The pretrained rankers, updated race by race through this weekend. One row per link of the chain.
 
-    Links that are up to date are left alone; an amended result renews those from its race on, and the chain goes on
-    without a race that can't be learnt from (`race.unlearnable_weekends`) until it is mended. Each link is a checkpoint
-    (`ranking.checkpoints`) with its parent, how good the parent was on the race just run and how much of the last
-    pretraining season was forgotten. The newest link of our ranker is a candidate for champion, on which
-    `promoted_ranker` decides.
+    Keeps links that are up to date, retrains from the race of an amended result on, and skips races that can't be
+    learnt from (`race.unlearnable_weekends`) until they are corrected. Each link is a checkpoint
+    (`ranking.checkpoints`) with its parent, the parent's score on the new race and how much of the last pretraining
+    season was forgotten. The newest link of our ranker is a candidate for champion; `promoted_ranker` decides.
     """
     from f1_pipelines.models.checkpoints import load_checkpoint
     from f1_pipelines.models.continual.chain import bring_up_to_date
@@ -70,36 +69,36 @@ def ewc_ranker(context: dg.AssetExecutionContext, config: LearnConfig, warehouse
     weekends, settings = weekends_of_run(context), config.settings()
     rows = training_rows(warehouse)
     with warehouse.read() as connection:
-        stored, marked = stored_updates(connection), unlearnable_weekends(connection)
+        stored, unlearnable = stored_updates(connection), unlearnable_weekends(connection)
         folders = {model: pretrained_checkpoint(connection, model, checkpoints.folder) for model in config.models}
-    # The session's own start where it is known: it may have moved since the calendar was planned.
-    run = rows.loc[rows["weekend"].isin([weekend.key for weekend in weekends]), "race_start"]
-    until = max([weekends[-1].race_start, *run])
-    with tracking.run(context, f"ewc_ranker {weekends[-1].key}", settings.stored()) as tracked:
+    # A stored race start takes precedence: it may have moved since the calendar was planned.
+    stored_starts = rows.loc[rows["weekend"].isin([weekend.key for weekend in weekends]), "race_start"]
+    until = max([weekends[-1].race_start, *stored_starts])
+    with tracking.run(context, f"ewc_ranker {weekends[-1].key}", settings.stored()) as run:
         chains = {model: bring_up_to_date(
             load_checkpoint(folder), rows, until, settings, stored, folder=checkpoints.folder, created_at=clock.now(),
             log=context.log.info) for model, folder in folders.items()}
-        made = [link for chain in chains.values() for link in chain.made]
-        trained = [_store_links(context, tracked, link) for link in made]
+        links = [link for chain in chains.values() for link in chain.made]
+        trained = [_tracked(context, run, link) for link in links]
         with warehouse.write(f"ewc_ranker {weekends[-1].key}") as connection:
-            replace_slices(connection, UPDATES, pd.DataFrame([link.update for link in made],
+            replace_slices(connection, UPDATES, pd.DataFrame([link.update for link in links],
                                                              columns=UPDATES.column_names))
             for model, chain in chains.items():
                 connection.execute("UPDATE ranking.updates SET current = list_contains(?::VARCHAR[], checkpoint) "
                                    "WHERE model = ?", [chain.ids, model])
             store(connection, trained)
         with warehouse.read() as connection:
-            season = stored_updates(connection)
+            updates = stored_updates(connection)
     return dg.MaterializeResult(metadata={
-        "links_made": len(made), "settings": settings.stored(),
-        **_learning_metadata(season, chains[config.models[0]].ids, config.models[0]),
-        **{f"{model} forgot": _forgotten(season, chain.ids) for model, chain in chains.items()},
-        **_curves(made), "mlflow": linked(tracked), **not_learnt_from(marked),
+        "links_made": len(links), "settings": settings.stored(),
+        **_learning_metadata(updates, chains[config.models[0]].ids, config.models[0]),
+        **{f"{model} forgot": _forgotten(updates, chain.ids) for model, chain in chains.items()},
+        **_curves(links), "mlflow": linked(run), **not_learnt_from(unlearnable),
     })
 
 
-def _store_links(context: dg.AssetExecutionContext, run: "TrackedRun", link: "Link") -> TrainedCheckpoint:
-    """A link in a run of its own, and what the warehouse keeps of it."""
+def _tracked(context: dg.AssetExecutionContext, run: "TrackedRun", link: "Link") -> TrainedCheckpoint:
+    """Track a link as a child run and return its checkpoint for the warehouse."""
     checkpoint, update = link.checkpoint, link.update
     tags = {name: update[name] for name in ("checkpoint", "parent", "weekend", "data_version")}
     with run.child(f"{update['model']} {update['kind']} {update['weekend']}", json.loads(update["settings"]),
@@ -113,14 +112,14 @@ def _store_links(context: dg.AssetExecutionContext, run: "TrackedRun", link: "Li
 
 
 def stored_updates(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
-    """All of `ranking.updates`, in race order."""
+    """Read all of `ranking.updates`, in race order."""
     return UPDATES.conform(connection.execute(
         "SELECT u.* FROM ranking.updates u LEFT JOIN race.calendar USING (weekend) "
         "ORDER BY race_start, u.created_at, kind").df())
 
 
 def _learning_metadata(updates: pd.DataFrame, ids: list[str], model: str) -> dict[str, Any]:
-    """What the UI shows of a chain: its newest link in numbers, the season as a plot, its links as a table."""
+    """Metadata of a chain: numbers of its newest link, a plot of the season, a table of its links."""
     chain = updates[updates["checkpoint"].isin(ids)]
     learnt = chain[chain["kind"] == "ewc"]
     if learnt.empty:
@@ -145,27 +144,26 @@ def _learning_metadata(updates: pd.DataFrame, ids: list[str], model: str) -> dic
 
 
 def _forgotten(updates: pd.DataFrame, ids: list[str]) -> float:
-    """Spearman that a chain has lost on the last pretraining season, of the reference too; 0 before its first link."""
+    """Spearman that a chain has lost on the last pretraining season; 0 before its first link."""
     chain = updates[updates["checkpoint"].isin(ids)]
     return float(chain["old_season_before"].iloc[0] - chain["old_season_after"].iloc[-1]) if len(chain) else 0.0
 
 
-def _curves(made: list["Link"]) -> dict[str, Any]:
-    """Loss and penalty of the newest update of each model among the links made now."""
-    newest = {link.update["model"]: link for link in made if link.history}
+def _curves(links: list["Link"]) -> dict[str, Any]:
+    """Plot the loss and penalty of each model's newest update among these links."""
+    newest = {link.update["model"]: link for link in links if link.history}
     if not newest:
         return {}
     curves = {f"{model} {name}": [epoch[name] for epoch in link.history]
               for model, link in newest.items() for name in ("loss", "penalty")}
-    return {"loss_and_penalty": line_plot(curves, "Newest update: loss of the new races, pull to the old weights",
-                                          "epoch")}
+    return {"loss_and_penalty": line_plot(curves, "Newest update: loss of the new races, EWC penalty", "epoch")}
 
 
-# A link can't be left out of its chain, so one that is broken stops a whole range.
+# A chain can't leave out a link, so a broken one blocks a whole range.
 learning_checks = [
     keys_are_unique(ewc_ranker, UPDATES, CHECKPOINTS),
     no_rows_check(
-        ewc_ranker, "every_link_has_its_parent", "A chain with a hole can't be traced to what it learnt from.",
+        ewc_ranker, "every_link_has_its_parent", "A broken chain can't be traced to its training data.",
         """SELECT u.checkpoint, u.weekend, u.parent, u.pretrained FROM ranking.updates u
            WHERE NOT EXISTS (SELECT 1 FROM ranking.checkpoints c WHERE c.checkpoint = u.checkpoint)
               OR NOT EXISTS (SELECT 1 FROM ranking.checkpoints c WHERE c.checkpoint = u.parent)

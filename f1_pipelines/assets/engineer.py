@@ -25,31 +25,31 @@ if TYPE_CHECKING:
     from f1_pipelines.engineer.scenario_sampler import ScenarioSampler
 
 ENGINEER_GROUP: dict[str, Any] = {"group_name": "engineer", "owners": ["team:engineer"], "code_version": "3"}
-TURNS, SCENES = "turns.jsonl", "scenes.json"  # what a training reads, in its work folder
+TURNS, SCENES = "turns.jsonl", "scenes.json"  # inputs of a training, in its work folder
 NEAR_TIE_S = 0.3
 _EVERY_WEEKEND = dg.AllPartitionMapping()
 
 
 class DatasetConfig(dg.Config):
-    """How many races the expert drives."""
+    """Size and filters of the expert demonstrations."""
 
-    races: int = Field(130, ge=1, description="Training races of each trained family; 130 are 8,700 turns.")
-    validation_races: int = Field(8, ge=1, description="Races of each family whose turns are held out.")
-    odd: float = Field(0.12, ge=0, le=1, description="Share of laps driven otherwise than the expert says.")
-    calm_s: float = Field(1.5, ge=0, description="A change of driving that gains less is taught as STAY_OUT [s].")
-    futures: int = Field(32, ge=8, description="Futures that the expert samples each lap.")
-    stay_share: float = Field(0.5, gt=0, lt=1, description="STAY_OUT may be this share of the turns at most.")
-    workers: int = Field(0, ge=0, description="Processes; 0 takes one a core.")
+    races: int = Field(130, ge=1, description="Training races per trained family; 130 give 8,700 turns.")
+    validation_races: int = Field(8, ge=1, description="Validation races per family.")
+    odd: float = Field(0.12, ge=0, le=1, description="Share of laps with a command that is not the expert's.")
+    calm_s: float = Field(1.5, ge=0, description="A change of driving mode that gains less becomes STAY_OUT [s].")
+    futures: int = Field(32, ge=8, description="Futures that the expert samples per lap.")
+    stay_share: float = Field(0.5, gt=0, lt=1, description="Largest share of STAY_OUT in the training turns.")
+    workers: int = Field(0, ge=0, description="Processes; 0 means one per core.")
 
 
 @dg.asset(**ENGINEER_GROUP, kinds={"python", "duckdb"}, metadata=described(tables.SFT_TURNS),
           deps=[circuit_fits, dg.AssetDep(ranking_features, partition_mapping=_EVERY_WEEKEND)])
 def sft_dataset(context: dg.AssetExecutionContext, config: DatasetConfig,
                 warehouse: Warehouse) -> dg.MaterializeResult[None]:
-    """What the expert calls, lap by lap. One row per turn.
+    """The expert's commands, lap by lap. One row per turn.
 
-    Races are drawn from the training seeds of five families on the fitted circuits, in fields as close as those of the
-    stored weekends. The values of all commands that the expert weighed stand beside its own.
+    Races use the training seeds of five families, the fitted circuits, and fields as close as those of the stored
+    weekends. Each row has the values of all commands that the expert considered.
     """
     from f1_pipelines.engineer.data.demonstrations import (
         expert_demonstrations,
@@ -86,10 +86,10 @@ def sft_dataset(context: dg.AssetExecutionContext, config: DatasetConfig,
 
 
 class SftConfig(dg.Config):
-    """Imitation."""
+    """Settings of the SFT training."""
 
     seed: int = Field(0, ge=0, description="Seed of weights, order and dropout.")
-    settings: dict[str, Any] = Field({}, description="Fields of the profile's SFT settings to change, by name.")
+    settings: dict[str, Any] = Field({}, description="Overrides of the profile's SFT settings, by field name.")
 
 
 @dg.asset(**ENGINEER_GROUP, kinds={"python", "pytorch", "huggingface"}, deps=[sft_dataset], pool="gpu",
@@ -98,8 +98,9 @@ def sft_engineer(context: dg.AssetExecutionContext, config: SftConfig, warehouse
                  compute: Compute, clock: Clock, tracking: Tracking) -> dg.MaterializeResult[None]:
     """A language model that imitates the expert, and the same model untrained. One row per checkpoint.
 
-    TRL's SFT trainer, loss on the command alone: first on the expert's races, then on races that the student drives
-    and the expert relabels (their turns join `strategy.sft_turns`). A killed run resumes from its latest checkpoint.
+    Uses TRL's SFT trainer with the loss on the command only: first on the expert's races, then on races that the
+    student drives and the expert relabels (added to `strategy.sft_turns`). A killed run resumes from its latest
+    checkpoint.
     """
     from f1_pipelines.engineer.data.dagger import read_demonstrations
     from f1_pipelines.engineer.data.demonstrations import turn_rows
@@ -125,10 +126,10 @@ def sft_engineer(context: dg.AssetExecutionContext, config: SftConfig, warehouse
 
 
 class GrpoConfig(dg.Config):
-    """Practice."""
+    """Settings of the GRPO training."""
 
-    seed: int = Field(0, ge=0, description="Seed of races, draws and order.")
-    settings: dict[str, Any] = Field({}, description="Fields of the profile's GRPO settings to change, by name.")
+    seed: int = Field(0, ge=0, description="Seed of races, samples and order.")
+    settings: dict[str, Any] = Field({}, description="Overrides of the profile's GRPO settings, by field name.")
 
 
 @dg.asset(**ENGINEER_GROUP, kinds={"python", "pytorch", "huggingface"}, deps=[sft_engineer], pool="gpu",
@@ -137,8 +138,9 @@ def grpo_engineer(context: dg.AssetExecutionContext, config: GrpoConfig, warehou
                   compute: Compute, clock: Clock, tracking: Tracking) -> dg.MaterializeResult[None]:
     """The SFT engineer after GRPO in the simulator. One row per checkpoint.
 
-    trl's GRPO trainer; a call is worth the score of the race if the policy itself goes on from it. The step that is
-    kept is the best on validation races. Whether it beats the SFT engineer on other races is in `strategy_evaluation`.
+    Uses TRL's GRPO trainer. A command's reward is the score of the race when the policy itself continues after it.
+    Keeps the step with the best validation score; `strategy_evaluation` compares it with the SFT engineer on other
+    races.
     """
     from f1_pipelines.engineer.training.job import Job
 
@@ -155,17 +157,17 @@ def grpo_engineer(context: dg.AssetExecutionContext, config: GrpoConfig, warehou
 
 
 def sampler_of(connection: "duckdb.DuckDBPyConnection") -> "ScenarioSampler":
-    """What the races of engineers are made of, from the warehouse."""
-    from f1_pipelines.engineer import scenario_sampler as sampler
+    """Build the scenario sampler of the engineers from the warehouse."""
+    from f1_pipelines.engineer.scenario_sampler import stored_sampler
 
-    return sampler.stored_sampler(connection)
+    return stored_sampler(connection)
 
 
 def newest_engineer(connection: "duckdb.DuckDBPyConnection", stage: str, profile: str) -> dict[str, Any]:
-    """The row of the newest engineer of a stage.
+    """Get the row of a stage's newest engineer.
 
     Raises:
-        dg.Failure: There is none.
+        dg.Failure: No such engineer is stored.
     """
     rows = connection.execute("SELECT * FROM strategy.engineers WHERE stage = ? AND profile = ? "
                               "ORDER BY made_at DESC LIMIT 1", [stage, profile]).df()
@@ -175,10 +177,10 @@ def newest_engineer(connection: "duckdb.DuckDBPyConnection", stage: str, profile
 
 
 def lineage(connection: "duckdb.DuckDBPyConnection", profile: str) -> pd.DataFrame:
-    """Rows of the newest SFT engineer, of its untrained start and, if there is one, of its newest GRPO engineer.
+    """Get the rows of the newest SFT engineer, its untrained start and its newest GRPO engineer, if any.
 
     Raises:
-        dg.Failure: There is no SFT engineer.
+        dg.Failure: No SFT engineer is stored.
     """
     sft = newest_engineer(connection, "sft", profile)
     return connection.execute("""
@@ -188,7 +190,7 @@ def lineage(connection: "duckdb.DuckDBPyConnection", profile: str) -> pd.DataFra
 
 
 def _turn_rows(turns: pd.DataFrame, collected_by: str, sampler: "ScenarioSampler") -> pd.DataFrame:
-    """Rows of `strategy.sft_turns`."""
+    """Build rows of `strategy.sft_turns`."""
     return turns.assign(collected_by=collected_by, near_tie=[_near_tie(values) for values in turns["values_s"]],
                         **versions(sampler))
 

@@ -1,4 +1,4 @@
-"""The ranker's features, and what the other ranking assets read of them."""
+"""The ranker's features, and helpers for the other ranking assets."""
 from typing import Any
 
 import dagster as dg
@@ -16,7 +16,7 @@ from f1_pipelines.tables.features import RANKING
 from f1_pipelines.tables.race_faults import STARTER_WITHOUT_FEATURES
 from f1_pipelines.warehouse.replace import replace_slices
 
-# The policy stands on unpartitioned assets too: the CLI takes a range of weekends only if every selected asset has it.
+# Unpartitioned assets need the backfill policy too: the CLI accepts a range only if every selected asset has it.
 RANKING_GROUP: dict[str, Any] = {"group_name": "ranking", "owners": ["team:ranking"], "code_version": "1",
                  "backfill_policy": dg.BackfillPolicy.single_run()}
 RANKING_BY_WEEKEND: dict[str, Any] = {**RANKING_GROUP, "partitions_def": race_weekends}
@@ -24,58 +24,58 @@ RANKING_BY_WEEKEND: dict[str, Any] = {**RANKING_GROUP, "partitions_def": race_we
 
 @dg.asset(
     **RANKING_BY_WEEKEND, kinds={"python", "duckdb"}, metadata=described(RANKING),
-    # Form needs every earlier race, whatever its weekend; this weekend's own result is never looked at.
+    # Form needs the results of all earlier races; this weekend's own result is never used.
     deps=[practice_results, qualifying_results, dg.AssetDep(race_results, partition_mapping=dg.AllPartitionMapping())],
 )
 def ranking_features(context: dg.AssetExecutionContext, warehouse: Warehouse) -> dg.MaterializeResult[None]:
-    """What was known of each driver before lights out. One row per (weekend, driver).
+    """What was known of each driver before the start. One row per (weekend, driver).
 
-    Replaces these weekends' rows, and those of stored later weekends whose form they change; a rerun changes nothing.
-    A race that can't be learnt from (`race.unlearnable_weekends`) has rows too, when it comes in a range: they are what
-    was known before it, wherever its sheets are sound, and a mended race finds them in place.
+    Replaces the rows of these weekends and of stored later weekends whose form changes; a rerun changes nothing. In a
+    range, a race that can't be learnt from (`race.unlearnable_weekends`) gets rows too, from its valid data: once its
+    results are corrected, they are in place.
     """
     weekends = [weekend.key for weekend in weekends_of_run(context)]
-    # Read and written in one transaction: a run of the next weekend beside this one must not be undone by it.
+    # Read and write in one transaction, or this run could undo a concurrent run of the next weekend.
     with warehouse.write(f"ranking_features {weekends[-1]}") as connection:
         history = read_history(connection)
         stored = stored_features(connection)
-        everything = build_ranking_features(history.calendar, history.results, history.qualifying, history.practice,
-                                            history.grid)
-        features = everything[everything["weekend"].isin(weekends)]
+        rebuilt = build_ranking_features(history.calendar, history.results, history.qualifying, history.practice,
+                                         history.grid)
+        features = rebuilt[rebuilt["weekend"].isin(weekends)]
         if features.empty and len(weekends) == 1:
             raise dg.Failure(f"{weekends[0]}: no entry list is stored for this weekend; load practice_results or "
                              "race_results of it or of an earlier weekend of the season", allow_retries=False)
-        # New or amended results change the form of every later weekend: what is stored of those is brought up to date.
-        stale = sorted(set(_weekends_that_differ(stored, everything)) - set(weekends))
-        # An entry list may shrink when a driver is replaced: that is news, not a loss.
-        written = replace_slices(connection, RANKING, everything[everything["weekend"].isin([*weekends, *stale])],
+        # New or amended results change the form of later weekends: refresh their stored rows.
+        stale = sorted(set(_stale_weekends(stored, rebuilt)) - set(weekends))
+        # An entry list may shrink when a driver is replaced.
+        written = replace_slices(connection, RANKING, rebuilt[rebuilt["weekend"].isin([*weekends, *stale])],
                                  accept_fewer_rows=True)
-        marked = unlearnable_weekends(connection)
+        unlearnable = unlearnable_weekends(connection)
     return weekends_materialized(context, written, {
         "feature_version": FEATURE_VERSION, "later_weekends_refreshed": len(stale),
         "stages": {str(k): int(v) for k, v in features.groupby("stage")["weekend"].nunique().items()},
         "share_missing": {name: round(float(features[name].isna().mean()), 3) for name in CORE_FEATURES},
-    }, {**not_learnt_from(marked),
+    }, {**not_learnt_from(unlearnable),
         "preview": preview(features[["weekend", "driver", "constructor", "stage", *CORE_FEATURES[:6]]])})
 
 
 def training_rows(warehouse: Warehouse) -> pd.DataFrame:
-    """`features.stored.learning_rows` of what is published."""
+    """Read `features.stored.learning_rows` from the published warehouse."""
     with warehouse.read() as connection:
         return learning_rows(connection)
 
 
-def not_learnt_from(marked: pd.DataFrame) -> dict[str, Any]:
-    """Metadata that names the races left out of training, and why; empty where there are none."""
-    lines = [f"{row.weekend}: {row.detail}" for row in marked.itertuples()]
+def not_learnt_from(unlearnable: pd.DataFrame) -> dict[str, Any]:
+    """Metadata that names the races left out of training, and why; empty if none are."""
+    lines = [f"{row.weekend}: {row.detail}" for row in unlearnable.itertuples()]
     return {"weekends_not_learnt_from": listing(lines)} if lines else {}
 
 
-def _weekends_that_differ(stored: pd.DataFrame, rebuilt: pd.DataFrame) -> list[str]:
-    """Stored weekends whose rows would come out otherwise now; a weekend that is no longer built stays as it is."""
-    now = {key: rows.reset_index(drop=True) for key, rows in rebuilt.sort_values("driver").groupby("weekend")}
-    was = {key: rows.reset_index(drop=True) for key, rows in stored.sort_values("driver").groupby("weekend")}
-    return [key for key, rows in was.items() if key in now and not rows.equals(now[key])]
+def _stale_weekends(stored: pd.DataFrame, rebuilt: pd.DataFrame) -> list[str]:
+    """Weekends whose stored rows differ from the rebuilt ones; ignores weekends that are no longer built."""
+    new, old = ({key: rows.reset_index(drop=True) for key, rows in frame.sort_values("driver").groupby("weekend")}
+                for frame in (rebuilt, stored))
+    return [key for key, rows in old.items() if key in new and not rows.equals(new[key])]
 
 
 feature_checks = [
@@ -90,11 +90,10 @@ feature_checks = [
         """SELECT weekend, count(*) AS cars, count(grid_place) AS with_grid, count(qualifying_place) AS with_qualifying
            FROM features.ranking JOIN (SELECT DISTINCT weekend FROM race.current_results) USING (weekend)
            GROUP BY ALL HAVING count(grid_place) = 0 OR count(qualifying_place) = 0""", blocking=False),
-    # Of the whole table, whatever the run: among a hundred rows of five races a single bad one can't make a feature
-    # constant, for the others vary.
+    # Over the whole table, for any run: with a hundred rows of five races, one bad race can't make a feature constant.
     no_rows_check(
         ranking_features, "no_feature_is_constant",
-        "A column that is one value or missing everywhere is a sentinel or a broken join.",
+        "A column with a single value, or all missing, is a sentinel or a broken join.",
         " UNION ALL ".join(f"SELECT '{name}' AS feature, any_value({name}) AS value FROM features.ranking "
                            f"HAVING count(*) > 100 AND count(DISTINCT {name}) <= 1" for name in CORE_FEATURES)),
 ]

@@ -1,4 +1,4 @@
-"""Metadata that is worth reading: row counts, schema, a preview, a small plot."""
+"""Metadata of assets: row counts, schemas, previews, small plots."""
 import base64
 import io
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,7 +19,7 @@ _RED = "#c8102e"
 
 
 def column_schema(table: Table) -> dg.TableSchema:
-    """A table's declaration as Dagster shows it."""
+    """Convert a table's declaration to Dagster's schema."""
     return dg.TableSchema(columns=[
         dg.TableColumn(column.name, column.type, column.comment,
                        dg.TableColumnConstraints(nullable=not column.required, unique=[column.name] == list(table.key)))
@@ -34,16 +34,10 @@ def described(table: Table) -> dict[str, Any]:
 
 def weekends_materialized(context: dg.AssetExecutionContext, rows: int, numbers: Mapping[str, Any],
                           pictures: Mapping[str, Any]) -> dg.MaterializeResult[None]:
-    """The result of a run over one weekend or a range of them.
+    """Build the result of a run over one weekend or a range.
 
-    Dagster stores the metadata of a range once for every weekend in it, so there the pictures go into one observation
-    and the row count is that of the range.
-
-    Args:
-        context: Of the asset.
-        rows: Rows written.
-        numbers: Small values.
-        pictures: Previews, lists and plots.
+    Dagster stores the metadata of a range once per weekend, so for a range the pictures (previews, lists, plots) go
+    into one observation, and the row count is that of the range.
     """
     if len(context.partition_keys) == 1:
         return dg.MaterializeResult(metadata={"dagster/partition_row_count": rows, **numbers, **pictures})
@@ -52,19 +46,18 @@ def weekends_materialized(context: dg.AssetExecutionContext, rows: int, numbers:
 
 
 def preview(frame: pd.DataFrame, rows: int = 8) -> dg.MarkdownMetadataValue:
-    """The first rows as a table; long texts and hashes cut."""
-    shown = frame.head(rows).astype(object).map(lambda value: _short(value))
-    return dg.MetadataValue.md(shown.to_markdown(index=False))
+    """Format the first rows as a table; long texts and hashes are shortened."""
+    return dg.MetadataValue.md(frame.head(rows).astype(object).map(_short).to_markdown(index=False))
 
 
-def listing(lines: list[str], most: int = 20) -> dg.MarkdownMetadataValue:
-    """Sentences as a list, cut with a count of the rest."""
-    more = [f"... and {len(lines) - most} more"] if len(lines) > most else []
-    return dg.MetadataValue.md("\n".join(f"- {line}" for line in [*lines[:most], *more]) or "none")
+def listing(lines: list[str], limit: int = 20) -> dg.MarkdownMetadataValue:
+    """Format the first lines as a list, with a count of the rest."""
+    more = [f"... and {len(lines) - limit} more"] if len(lines) > limit else []
+    return dg.MetadataValue.md("\n".join(f"- {line}" for line in [*lines[:limit], *more]) or "none")
 
 
 def bar_plot(values: Mapping[str, float], title: str, y_label: str) -> dg.MarkdownMetadataValue:
-    """A small bar chart."""
+    """Draw a small bar chart."""
     with _figure(title) as (figure, axes):
         axes.bar(list(values), list(values.values()), color=_RED)
         axes.set_ylabel(y_label, fontsize=9)
@@ -72,7 +65,7 @@ def bar_plot(values: Mapping[str, float], title: str, y_label: str) -> dg.Markdo
 
 
 def line_plot(series: Mapping[str, Sequence[float]], title: str, x_label: str) -> dg.MarkdownMetadataValue:
-    """A small line chart, one line a series, each over 1, 2, 3, ..."""
+    """Draw a small line chart, one line per series over 1, 2, 3, ..."""
     with _figure(title) as (figure, axes):
         for name, values in series.items():
             axes.plot(range(1, len(values) + 1), values, label=name)
@@ -82,24 +75,24 @@ def line_plot(series: Mapping[str, Sequence[float]], title: str, x_label: str) -
 
 
 def interval_plot(rows: pd.DataFrame, title: str) -> dg.MarkdownMetadataValue:
-    """Means with their intervals, one row each. `rows`: mean, low, high by name."""
+    """Draw means with their intervals. `rows`: mean, low, high by name."""
     ordered = rows.astype("float64").sort_values(rows.columns[0])
     mean, low, high = (ordered.iloc[:, i].to_numpy() for i in range(3))
     with _figure(title) as (figure, axes):
-        spread = [np.maximum(mean - low, 0.0), np.maximum(high - mean, 0.0)]  # one race: equal but for rounding
-        axes.errorbar(mean, list(ordered.index), xerr=spread, fmt="o", color=_RED, capsize=3)
+        errors = [np.maximum(mean - low, 0.0), np.maximum(high - mean, 0.0)]  # one race: negative by rounding
+        axes.errorbar(mean, list(ordered.index), xerr=errors, fmt="o", color=_RED, capsize=3)
         axes.axvline(0, color="grey", linewidth=1)
     return _as_markdown(figure, title)
 
 
 def picture(png: bytes, title: str) -> dg.MarkdownMetadataValue:
-    """A PNG inside the event log: small, since it is stored with every materialization."""
+    """Embed a PNG in the event log; keep it small, every materialization stores it."""
     return dg.MetadataValue.md(f"![{title}](data:image/png;base64,{base64.b64encode(png).decode()})")
 
 
 @contextmanager
 def _figure(title: str) -> Iterator[tuple["Figure", "Axes"]]:
-    from matplotlib.figure import Figure  # late: half a second that only runs need
+    from matplotlib.figure import Figure  # takes 0.5 s, so only runs import it
 
     figure = Figure(figsize=(6, 2.8), dpi=70, layout="constrained")
     axes = figure.subplots()

@@ -1,8 +1,8 @@
 """Weekends as Dagster partitions.
 
-Static keys, so that the CLI knows every weekend on a fresh home, without an instance or a daemon. They are the embedded
-calendars plus the refreshed one that `race_calendar` keeps beside the warehouse: a weekend added in mid-season is a
-partition as soon as the code location is loaded again.
+Keys are static, so that the CLI knows every weekend without an instance or a daemon. They come from the embedded
+calendars and the refreshed one that `race_calendar` writes beside the warehouse: a weekend added in mid-season becomes
+a partition when the code location is reloaded.
 """
 import dagster as dg
 
@@ -19,7 +19,7 @@ def weekends_of_run(context: dg.AssetExecutionContext) -> list[Weekend]:
 
 
 def check_context() -> dg.AssetCheckExecutionContext | None:
-    """The context of the asset check that is being executed; None where one is called as a plain function."""
+    """The context of the running asset check; None if the check is called as a plain function."""
     try:
         return dg.AssetCheckExecutionContext.get()
     except dg.DagsterInvariantViolationError:
@@ -27,11 +27,11 @@ def check_context() -> dg.AssetCheckExecutionContext | None:
 
 
 def weekends_of_check() -> list[str] | None:
-    """Weekends of the run that executes a check, in race order; None where it has none, and the whole table is looked
-    at: a run of assets without partitions, a check that is executed by itself, or called as a plain function.
+    """Weekends of the run that executes a check, in race order. None if it has none, which checks the whole table: a
+    run of unpartitioned assets, a check executed alone or called as a plain function.
 
-    A check has no partitions of its own: `partition_keys` of its context knows them only where all assets of the run
-    are partitioned alike, which those of a demo or of `post_race` are not.
+    A check has no partitions of its own, and `partition_keys` of its context works only if all assets of the run have
+    the same partitions, unlike in the demo and `post_race`.
     """
     context = check_context()
     if context is None:

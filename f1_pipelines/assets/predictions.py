@@ -1,4 +1,4 @@
-"""Predicted finishing orders, with the chances of each car."""
+"""Predicted finishing orders, with probabilities for each car."""
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -30,13 +30,12 @@ if TYPE_CHECKING:
           deps=[ranking_features, promoted_ranker], metadata=described(tables.PREDICTIONS))
 def race_predictions(context: dg.AssetExecutionContext, warehouse: Warehouse, checkpoints: Checkpoints,
                      clock: Clock) -> dg.MaterializeResult[None]:
-    """The promoted ranker's finishing order and chances. One row per (weekend, driver, checkpoint, stage).
+    """The promoted ranker's finishing order and probabilities. One row per (weekend, driver, checkpoint, stage).
 
-    There is one order for each stage that the weekend has reached, by what was known then. Until the race a checkpoint
-    may make the order of the present stage anew; from then on the last one, by whatever checkpoint, stays as it was
-    made and only gets its outcome, and so does one of an earlier stage. An order made afterwards says so in `made_at`,
-    and `in_sample` where the model had learnt from that race. For races to come `ranking.simulated_predictions` has
-    the chances from simulated races.
+    Predicts one order for each stage that the weekend has reached, from what was known then. Before the race, a rerun
+    replaces the order of the current stage. After the start, and for earlier stages, the last forecast of any
+    checkpoint stays and only gets its outcome. `made_at` shows an order made after the race, and `in_sample` one of a
+    model that learnt from it. For future races, `ranking.simulated_predictions` has probabilities from simulated races.
     """
     from f1_pipelines.models.checkpoints import load_checkpoint
 
@@ -50,25 +49,24 @@ def race_predictions(context: dg.AssetExecutionContext, warehouse: Warehouse, ch
         starts = dict(connection.execute("SELECT weekend, race_start FROM race.calendar").fetchall())
     if features.empty:
         raise dg.Failure(f"no features of {weekends[0]}{' to ' + weekends[-1] if len(weekends) > 1 else ''}; "
-                         "materialize "
-                         "ranking_features for it first", allow_retries=False)
+                         "materialize ranking_features for it first", allow_retries=False)
     trained, now = load_checkpoint(folder).trained, clock.now()
-    seen = list(at_each_stage(features))
-    fresh = pd.concat([rank(known, trained, checkpoint, now) for known in seen], ignore_index=True)
+    stages = list(at_each_stage(features))
+    fresh = pd.concat([rank(known, trained, checkpoint, now) for known in stages], ignore_index=True)
     forecasts = stored[stored["made_at"] < stored["weekend"].map(starts)]
     rows = _keep_forecasts(forecasts, fresh, features, now)
-    # Orders that other checkpoints made stay beside them: a result that was amended changes their outcome too.
+    # Orders of other checkpoints stay; an amended result changes their outcome too.
     rows = with_outcome(pd.concat([rows, _not_among(stored, rows)], ignore_index=True), results)
     with warehouse.write(f"race_predictions {weekends[-1]}") as connection:
         replace_slices(connection, tables.PREDICTIONS, rows, accept_fewer_rows=True)
-        for known in seen:
+        for known in stages:
             remember_predictions(connection, known, _stored_now(rows, fresh, known), context.run.run_id)
     simulated = _simulate(context, warehouse, features, results, trained, checkpoint, now)
-    judged = rows[rows["actual_position"].notna()]
+    with_result = rows[rows["actual_position"].notna()]
     return weekends_materialized(context, len(rows), {
         "checkpoint": checkpoint, "weekends": int(rows["weekend"].nunique()),
         "weekends_in_sample": int(rows.loc[rows["in_sample"], "weekend"].nunique()),
-        "exact_matches": int(judged["exact_match"].sum()), "weekends_simulated": simulated,
+        "exact_matches": int(with_result["exact_match"].sum()), "weekends_simulated": simulated,
     }, {"preview": preview(rows.sort_values(["weekend", "predicted_position"])[
         ["weekend", "stage", "predicted_position", "driver", "score", "p_win", "p_podium", "p_points",
          "expected_position", "actual_position"]], 22)})
@@ -76,78 +74,73 @@ def race_predictions(context: dg.AssetExecutionContext, warehouse: Warehouse, ch
 
 def _simulate(context: dg.AssetExecutionContext, warehouse: Warehouse, features: pd.DataFrame, results: pd.DataFrame,
               trained: "TrainedRanker", checkpoint: str, now: datetime) -> int:
-    """Simulate races without a result, and one that was asked for alone and never was simulated. How many it were."""
+    """Simulate future races, and a single requested weekend never simulated before. Return the number of weekends."""
     from f1_pipelines.calibration.circuits import circuit_parameters
     from f1_pipelines.forecast.monte_carlo import learn_pace
     from f1_pipelines.forecast.monte_carlo_rows import simulated_rows
 
     races = settings().f1_simulated_races
     with warehouse.read() as connection:
-        known = {key for (key,) in connection.execute("SELECT DISTINCT weekend FROM ranking.simulated_predictions")
-                 .fetchall()}
-        # Fits that know the race itself would be no forecast.
+        simulated = {key for (key,) in connection.execute("SELECT DISTINCT weekend FROM ranking.simulated_predictions")
+                     .fetchall()}
+        # Only fits from before the race: with a later one it would not be a forecast.
         fitted = connection.execute(
             "SELECT s.* FROM sim.circuits s JOIN race.calendar c ON c.weekend = s.through WHERE s.season = ? AND "
             "c.race_start < ?", [int(features["season"].max()), features["race_start"].min()]).df()
-    to_come = _to_come(features, set(results["weekend"]), now)
+    is_upcoming = _is_upcoming(features, set(results["weekend"]), now)
     if len(context.partition_keys) == 1:
-        to_come |= ~features["weekend"].isin(known)
-    wanted = features[to_come]
-    if wanted.empty or not races:
+        is_upcoming |= ~features["weekend"].isin(simulated)
+    upcoming = features[is_upcoming]
+    if upcoming.empty or not races:
         return 0
-    taught = training_rows(warehouse)
-    taught = taught[taught["season"].isin(trained.seasons) & (taught["race_start"] < wanted["race_start"].min())]
+    past = training_rows(warehouse)
+    past = past[past["season"].isin(trained.seasons) & (past["race_start"] < upcoming["race_start"].min())]
     try:
-        pace = learn_pace(taught, trained.scores(taught), results)
+        pace = learn_pace(past, trained.scores(past), results)
     except ValueError as problem:
         context.log.warning("no race is simulated: %s", problem)
         return 0
     circuits = {row["circuit"]: circuit_parameters(row) for row in fitted.to_dict("records")}
-    rows = simulated_rows(wanted, trained, checkpoint, pace, circuits, races, now)
-    with warehouse.write(f"race_predictions {wanted['weekend'].iloc[-1]}, simulated") as connection:
+    rows = simulated_rows(upcoming, trained, checkpoint, pace, circuits, races, now)
+    with warehouse.write(f"race_predictions {upcoming['weekend'].iloc[-1]}, simulated") as connection:
         replace_slices(connection, tables.SIMULATED_PREDICTIONS, rows, accept_fewer_rows=True)
-        remember_predictions(connection, wanted, rows, context.run.run_id, "simulated")
-    return int(wanted["weekend"].nunique())
+        remember_predictions(connection, upcoming, rows, context.run.run_id, "simulated")
+    return int(upcoming["weekend"].nunique())
 
 
-def _to_come(features: pd.DataFrame, run: set[str], now: datetime) -> pd.Series:
-    """Which rows are of races that are still to be run, or whose result is still to come.
+def _is_upcoming(features: pd.DataFrame, weekends_with_result: set[str], now: datetime) -> pd.Series:
+    """Mark rows of races that are not run yet, or whose result is still expected.
 
-    A race without a result before others that have one is not: its sheet was refused. What is learned for a simulation
-    is older than all races in it, so one such race would leave those to come without any.
-
-    Args:
-        features: Rows of `features.ranking`: weekend, race_start.
-        run: Weekends with a result.
-        now: The present instant.
+    A race without a result before one with a result is not upcoming: its result was refused. Simulations learn only
+    from races before all simulated ones, so one such race would leave the upcoming ones nothing to learn from.
     """
-    has_result = features["weekend"].isin(run)
+    has_result = features["weekend"].isin(weekends_with_result)
     last = features.loc[has_result, "race_start"].max()
     return (features["race_start"] > now) | (~has_result & ((features["race_start"] > last) | pd.isna(last)))
 
 
 def _keep_forecasts(forecasts: pd.DataFrame, fresh: pd.DataFrame, features: pd.DataFrame,
                     now: datetime) -> pd.DataFrame:
-    """Fresh predictions beside the forecasts that stay; a forecast wins over the same made again.
+    """Combine fresh predictions with the stored forecasts that stay; a stored forecast wins over a fresh one.
 
-    All stay once the race has started, before it those of earlier stages: nobody could make them again as blindly.
+    After the start of the race all forecasts stay, before it those of earlier stages: a new one would know more.
     """
-    run = set(features.loc[features["race_start"] <= now, "weekend"])
+    started = set(features.loc[features["race_start"] <= now, "weekend"])
     stage = forecasts["weekend"].map(features.drop_duplicates("weekend").set_index("weekend")["stage"])
-    earlier = forecasts["stage"].map(STAGES.index) < stage.map(STAGES.index)
-    new = forecasts[forecasts["weekend"].isin(run) | earlier]
-    fresh = _not_among(fresh, new)
-    return pd.concat([new, fresh], ignore_index=True) if len(new) else fresh
+    is_earlier_stage = forecasts["stage"].map(STAGES.index) < stage.map(STAGES.index)
+    final = forecasts[forecasts["weekend"].isin(started) | is_earlier_stage]
+    fresh = _not_among(fresh, final)
+    return pd.concat([final, fresh], ignore_index=True) if len(final) else fresh
 
 
 def _not_among(rows: pd.DataFrame, others: pd.DataFrame) -> pd.DataFrame:
-    """The orders of which there is none among the others."""
+    """Rows of the orders that `others` does not contain."""
     slices = list(tables.PREDICTIONS.slice_by)
     return rows[~pd.MultiIndex.from_frame(rows[slices]).isin(pd.MultiIndex.from_frame(others[slices]))]
 
 
 def _stored_now(rows: pd.DataFrame, fresh: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
-    """Of fresh predictions those made from these rows and stored: a forecast that stays keeps what it was made from."""
+    """Fresh predictions from the rows `known` that are stored now; forecasts that stay keep their own input rows."""
     of_stage = fresh[fresh["stage"].isin(known["stage"])]
     return of_stage.merge(rows[["weekend", "driver", "checkpoint", "stage", "made_at"]])
 
@@ -155,13 +148,13 @@ def _stored_now(rows: pd.DataFrame, fresh: pd.DataFrame, known: pd.DataFrame) ->
 prediction_checks = [
     keys_are_unique(race_predictions, tables.PREDICTIONS, tables.SIMULATED_PREDICTIONS),
     no_rows_check(
-        race_predictions, "predictions_are_permutations", "A predicted order has each place once.",
+        race_predictions, "predictions_are_permutations", "A predicted order must have each place once.",
         """SELECT weekend, checkpoint, stage, count(*) AS cars, max(predicted_position) AS last_place
            FROM ranking.predictions GROUP BY ALL
            HAVING count(*) <> count(DISTINCT predicted_position) OR count(*) <> max(predicted_position)"""),
     no_rows_check(
         race_predictions, "chances_add_up",
-        "Somebody wins, three are on the podium, ten score: chances that say otherwise are no probabilities.",
+        "Probabilities must sum to one win, three podiums and ten points finishes.",
         """SELECT weekend, checkpoint, stage, count(*) AS cars, sum(p_win) AS wins, sum(p_podium) AS podiums,
                   sum(p_points) AS points, sum(expected_position) AS places
            FROM (SELECT weekend, checkpoint, stage, 'scores' AS way, COLUMNS('p_(win|podium|points)'), expected_position

@@ -1,4 +1,4 @@
-"""Race weekends into the warehouse: calendar, practice, qualifying, results, laps."""
+"""Ingest of race weekends: calendar, practice, qualifying, results, laps."""
 from collections.abc import Callable
 from typing import Any, Literal, TypeVar
 
@@ -25,12 +25,12 @@ _COMMON: dict[str, Any] = {
 
 T = TypeVar("T")
 UNATTENDED_JOBS = ("pre_race", "post_race", "next_prediction")
-# Timing that may never come (F1's feed wants an account): an unattended run goes on without it, a run by hand fails.
-_MAY_LACK = ("practice", "laps")
+# Timing that may stay unavailable (F1's feed needs an account): an unattended run continues without, others fail.
+_OPTIONAL = ("practice", "laps")
 
 
 class IngestConfig(dg.Config):
-    """What an operator may allow by hand."""
+    """Safety checks that an operator may turn off."""
 
     accept_fewer_rows: bool = False
 
@@ -38,28 +38,28 @@ class IngestConfig(dg.Config):
 @dg.asset(**_COMMON, metadata=described(race.CALENDAR))
 def race_calendar(context: dg.AssetExecutionContext, warehouse: Warehouse, race_data: RaceData,
                   clock: Clock) -> dg.MaterializeResult[None]:
-    """Every Grand Prix weekend as it stands now. One row per weekend, cancelled ones too.
+    """Every Grand Prix weekend with its current state, cancelled ones too. One row per weekend.
 
-    The embedded calendar overlaid with what the source says of these seasons. Weekends that only the source knows are
-    added, and become partitions with the next reload of the code location. A source that says less removes nothing.
+    Overlays the embedded calendar with the source's data of these seasons. Weekends that only the source has are added;
+    they become partitions when the code location is reloaded. Weekends missing from the source are kept.
     """
-    weekends_of_the_run = weekends_of_run(context)
-    seasons = sorted({weekend.season for weekend in weekends_of_the_run})
+    weekends = weekends_of_run(context)
+    seasons = sorted({weekend.season for weekend in weekends})
     fetched = _fetch(context, lambda: race_data.open(clock).calendar(seasons))
-    everything = known_weekends(settings().calendar_path)
-    known = calendar_rows([weekend for weekend in everything if weekend.season in seasons], clock.now())
+    all_weekends = known_weekends(settings().calendar_path)
+    known = calendar_rows([weekend for weekend in all_weekends if weekend.season in seasons], clock.now())
     moved = moved_starts(known, fetched)
     merged = overlay(known, fetched, clock.now())
     added = sorted(set(merged["weekend"]) - set(known["weekend"]))
     with warehouse.write(f"race_calendar {context.partition_keys[-1]}") as connection:
         finished = stored_weekends(connection, race.RESULTS.qualified)
         merged = with_states(merged, finished, clock.now())
-        rows = merged[merged["weekend"].isin({weekend.key for weekend in weekends_of_the_run} | set(added))]
+        rows = merged[merged["weekend"].isin({weekend.key for weekend in weekends} | set(added))]
         refuse_mixture(connection, rows)
         replace_slices(connection, race.CALENDAR, rows)
-        # The sample's calendar is the embedded one: it must not overwrite what a real source reported.
-        if race_data.source != "sample" and (fresh := calendar_updates(everything, merged, clock.now())):
-            add_refreshed(settings().calendar_path, fresh)
+        # The sample's calendar is the embedded one; it must not overwrite a real source's.
+        if race_data.source != "sample" and (updates := calendar_updates(all_weekends, merged, clock.now())):
+            add_refreshed(settings().calendar_path, updates)
     return weekends_materialized(context, len(rows), {"states": rows["state"].value_counts().to_dict()}, {
         "added": listing(added), "moved": listing(moved),
         "preview": preview(rows[["weekend", "round", "event_name", "layout", "format", "state", "race_start"]].tail(8)),
@@ -69,7 +69,7 @@ def race_calendar(context: dg.AssetExecutionContext, warehouse: Warehouse, race_
 @dg.asset(**_COMMON, deps=[race_calendar], metadata=described(race.PRACTICE))
 def practice_results(context: dg.AssetExecutionContext, config: IngestConfig, warehouse: Warehouse,
                      race_data: RaceData, clock: Clock) -> dg.MaterializeResult[None]:
-    """Best lap of each car in each practice. One row per (weekend, session, driver)."""
+    """Best lap of each driver in each practice session. One row per (weekend, session, driver)."""
     return _ingest(context, config, warehouse, race_data, clock, "practice")
 
 
@@ -85,7 +85,7 @@ def race_results(context: dg.AssetExecutionContext, config: IngestConfig, wareho
                  race_data: RaceData, clock: Clock) -> dg.MaterializeResult[None]:
     """Classification of the Grand Prix and the sprint, and pit stops. One row per (weekend, driver, version).
 
-    Every version of a source stays; `race.current_results` is the one to go by.
+    Keeps all versions of a result; `race.current_results` has the current one.
     """
     return _ingest(context, config, warehouse, race_data, clock, "results")
 
@@ -95,19 +95,19 @@ def race_laps(context: dg.AssetExecutionContext, config: IngestConfig, warehouse
               race_data: RaceData, clock: Clock) -> dg.MaterializeResult[None]:
     """Every lap of the Grand Prix, with tyres and track status. One row per (weekend, driver, lap).
 
-    Weather and the messages of race control come with it. f1db has no laps: then there are no rows, and it says so.
+    Also loads weather and race control messages. f1db has no laps: then there are no rows and the metadata says so.
     """
     return _ingest(context, config, warehouse, race_data, clock, "laps")
 
 
-def _fetch(context: dg.AssetExecutionContext, question: Callable[[], T]) -> T:
-    """The source's answer.
+def _fetch(context: dg.AssetExecutionContext, request: Callable[[], T]) -> T:
+    """Request data from the source.
 
-    A source that can't be reached is asked again by the jobs that run unattended, after 2, 4, 8 and 16 minutes; at the
-    command line it fails at once, as everything does that waiting can't mend.
+    Unattended jobs retry an unreachable source after 2, 4, 8 and 16 minutes. Other runs, and errors that waiting can't
+    fix, fail at once.
     """
     try:
-        return question()
+        return request()
     except SourceUnavailable as problem:
         if context.run.job_name in UNATTENDED_JOBS:
             raise dg.RetryRequested(max_retries=4, seconds_to_wait=120 * 2**context.retry_number) from problem
@@ -117,18 +117,18 @@ def _fetch(context: dg.AssetExecutionContext, question: Callable[[], T]) -> T:
 
 
 def _ingest(context: dg.AssetExecutionContext, config: IngestConfig, warehouse: Warehouse, race_data: RaceData,
-            clock: Clock, what: Literal["practice", "qualifying", "results", "laps"]) -> dg.MaterializeResult[None]:
-    """Store every complete session of this run's weekends and list those refused.
+            clock: Clock, kind: Literal["practice", "qualifying", "results", "laps"]) -> dg.MaterializeResult[None]:
+    """Store all complete sessions of this run's weekends and list the refused ones.
 
-    Fails when not one session could be stored although there should be one: what was stored before stays as it is.
-    A job that runs unattended goes on without practice or laps, with a warning.
+    Fails, without changing stored rows, if an expected session was refused and none can be stored. Unattended jobs
+    continue without practice or laps, with a warning.
     """
     weekends = weekends_of_run(context)
     source = _fetch(context, lambda: race_data.open(clock))
-    fetched: Fetched = _fetch(context, lambda: getattr(source, what)(weekends))
+    fetched: Fetched = _fetch(context, lambda: getattr(source, kind)(weekends))
     has_rows = any(len(frame) for frame in fetched.tables.values())
     faults = [refusal for refusal in fetched.refused if not refusal.expected]
-    optional = what in _MAY_LACK and context.run.job_name in UNATTENDED_JOBS
+    optional = kind in _OPTIONAL and context.run.job_name in UNATTENDED_JOBS
     if not has_rows and faults and not optional:
         raise dg.Failure(
             description=f"nothing could be loaded from {source.name}: {faults[0]}"
@@ -142,7 +142,7 @@ def _ingest(context: dg.AssetExecutionContext, config: IngestConfig, warehouse: 
         with warehouse.write(f"{name} {span}") as connection:
             written = store(connection, fetched, config.accept_fewer_rows)
     if faults:
-        context.log.warning("%d sessions refused, the first: %s", len(faults), faults[0])
+        context.log.warning("%d sessions refused; first: %s", len(faults), faults[0])
     pictures: dict[str, Any] = {"refused": listing([str(refusal) for refusal in fetched.refused])}
     main = next(iter(fetched.tables.values()), None)
     if main is not None and len(main):
@@ -157,7 +157,7 @@ def _ingest(context: dg.AssetExecutionContext, config: IngestConfig, warehouse: 
 
 _PROVENANCE = ("content_hash", "source_version", "fetched_at")
 
-_TORN_LAPS = """
+_LAPS_WITH_GAPS = """
     SELECT weekend, driver, count(*) AS laps, max(lap) AS last_lap FROM race.laps
     GROUP BY ALL HAVING count(*) <> max(lap)
 """
@@ -169,24 +169,24 @@ race_data_checks = [
     keys_are_unique(race_results, race.RESULTS, race.SPRINT_RESULTS, race.PIT_STOPS),
     keys_are_unique(race_laps, race.LAPS, race.SESSION_LAPS, race.WEATHER, race.RACE_CONTROL),
     no_rows_check(race_results, "classifications_are_permutations",
-                  "A place twice or missing would teach the ranker an order that never was.",
+                  "A duplicate or missing place would teach the ranker a wrong order.",
                   race_faults.BROKEN_ORDER),
     no_rows_check(race_results, "sprint_classifications_are_permutations",
-                  "A place twice or missing shows an order that never was; nothing is learnt from sprints.",
+                  "A duplicate or missing place shows a wrong order; nothing is learnt from sprints.",
                   race_faults.BROKEN_SPRINT_ORDER, blocking=False),
     no_rows_check(qualifying_results, "places_are_permutations",
-                  "A place twice or missing would distort every feature that ranks the field.",
+                  "A duplicate or missing place would distort all features that rank the field.",
                   race_faults.BROKEN_QUALIFYING),
     no_rows_check(qualifying_results, "sprint_places_are_permutations",
-                  "A place twice or missing shows an order that never was; no feature looks at sprint qualifying.",
+                  "A duplicate or missing place shows a wrong order; no feature uses sprint qualifying.",
                   race_faults.BROKEN_SPRINT_QUALIFYING, blocking=False),
     no_rows_check(race_results, "grid_has_no_sentinels",
                   "Grid 0, -1 or one value for all is a placeholder; it must never sort ahead of pole.",
                   race_faults.any_of(race_faults.IMPOSSIBLE_GRID, race_faults.INCOMPLETE_GRID)),
     no_rows_check(race_results, "qualifying_covers_the_starters",
-                  "A race whose qualifying lacks a fifth of the field would train on gaps.",
+                  "A race without qualifying data of a fifth of the field would train on missing values.",
                   race_faults.QUALIFYING_INCOMPLETE),
     no_rows_check(race_laps, "laps_have_no_holes",
-                  "A hole in a driver's laps shifts stints; such races stay out of the fits.", _TORN_LAPS,
+                  "A missing lap shifts a driver's stints; such races stay out of the fits.", _LAPS_WITH_GAPS,
                   blocking=False),
 ]

@@ -1,4 +1,4 @@
-"""Which ranker predictions use: decided after the blocking checks of what was trained have passed."""
+"""Promotion of the ranker that predictions use, after the blocking checks of the trained rankers."""
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
@@ -26,11 +26,11 @@ _NUMBERS = tuple(column.name for column in PROMOTIONS.columns if column.type in 
           metadata=described(PROMOTIONS))
 def promoted_ranker(context: dg.AssetExecutionContext, warehouse: Warehouse, checkpoints: Checkpoints, clock: Clock,
                     tracking: Tracking) -> dg.MaterializeResult[None]:
-    """Who is champion, whom predictions use, and why. One row per decision.
+    """The champion, which predictions use, and why. One row per decision.
 
-    The candidate is the newest link of our ranker, or the newest pretrained one. Its own weights are tested
-    (`promotion.acceptance`), then its chain's forecasts are compared with the champion's (`promotion.rule`). This runs
-    after the blocking checks of what was trained; where one of them did not pass the last time, the candidate waits.
+    The candidate is the newest link of our ranker, or the newest pretrained one. Tests its own weights
+    (`promotion.acceptance`), then compares its chain's forecasts with the champion's (`promotion.rule`). The candidate
+    waits if a blocking check of `pretrained_ranker` or `ewc_ranker` did not pass the last time.
     """
     from f1_pipelines.promotion import champion_of, current_champions, decide, newest_candidate, record
     from f1_pipelines.tracking.registry import follow
@@ -51,14 +51,14 @@ def promoted_ranker(context: dg.AssetExecutionContext, warehouse: Warehouse, che
                                            "ranking.promotions ORDER BY decided_at DESC, rowid DESC LIMIT 10").df()
         run.call(lambda to: follow(to, aliases, checkpoints.folder))
     return dg.MaterializeResult(metadata={
-        "candidate": candidate, "champion": champion or "none", **_shown(decision), "mlflow": linked(run),
+        "candidate": candidate, "champion": champion or "none", **_decision_metadata(decision), "mlflow": linked(run),
         "preview": preview(decisions, 10)})
 
 
-def _shown(decision: "PromotionDecision | None") -> dict[str, Any]:
-    """The decision and its numbers, as metadata."""
+def _decision_metadata(decision: "PromotionDecision | None") -> dict[str, Any]:
+    """Metadata of the decision and its numbers."""
     if decision is None:
-        return {"promotion": "nothing to decide: the champion is this one, or has learnt on from it"}
+        return {"promotion": "nothing to decide: the champion is this checkpoint or learnt on from it"}
     numbers = {name: getattr(decision, name) for name in _NUMBERS}
     return {"promotion": f"{decision.decision}: {decision.reason}",
             **{name: value for name, value in numbers.items() if value is not None}}
@@ -68,14 +68,14 @@ promotion_checks = [
     keys_are_unique(promoted_ranker, PROMOTIONS),
     no_rows_check(
         promoted_ranker, "newest_candidate_was_promoted",
-        "Predictions go on with the champion before; `f1 promote` overrules the rule.",
+        "Predictions continue with the previous champion; `f1 promote` overrides the rule.",
         """SELECT candidate, weekend, reason FROM ranking.promotions
            WHERE decision = 'candidate' AND decided_at = (SELECT max(decided_at) FROM ranking.promotions
                                                           WHERE decided_by = 'rule')
              AND candidate NOT IN (SELECT checkpoint FROM ranking.checkpoints WHERE promoted)""", blocking=False),
     no_rows_check(
         promoted_ranker, "little_is_forgotten",
-        "Candidates lost more than 0.02 of Spearman on the last pretraining season: raise penalty, or lower lr.",
+        "Candidates lost more than 0.02 Spearman on the last pretraining season: raise ewc_lambda or lower lr.",
         f"""SELECT u.model, u.weekend, u.old_season_after, first.old_season_before FROM ranking.updates u
            JOIN ranking.updates first ON first.parent = u.pretrained AND first.model = u.model AND first.current
            WHERE u.current AND u.model = '{MODELS[0]}'

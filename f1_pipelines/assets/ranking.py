@@ -1,4 +1,4 @@
-"""The rankers that are trained: the loss's temperature, the pretrained models."""
+"""Training of the rankers: temperature search of the loss, pretrained models."""
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 
 class TemperatureConfig(dg.Config):
-    """How long to search."""
+    """Size of the temperature search."""
 
-    trials: int = Field(12, ge=1, le=500, description="Temperatures to try in all, those of earlier runs included.")
+    trials: int = Field(12, ge=1, le=500, description="Total number of trials, including those of earlier runs.")
     seed: int = Field(0, ge=0, description="Seed of the search and of each training.")
 
 
@@ -37,10 +37,10 @@ class TemperatureConfig(dg.Config):
           metadata=described(tables.TEMPERATURES))
 def listnet_temperature(context: dg.AssetExecutionContext, config: TemperatureConfig, warehouse: Warehouse,
                         checkpoints: Checkpoints) -> dg.MaterializeResult[None]:
-    """Temperature of F1Net's ListNet loss, searched by Hyperopt. One row per trial.
+    """Temperature of F1Net's ListNet loss, searched with Hyperopt. One row per trial.
 
-    Judged on the last season inside the pretraining set, never on a later one. Trials are kept as they end: a run that
-    was stopped goes on where it was, and ends as if it had never stopped.
+    Validates on the last pretraining season, never on a later one. Saves each trial as it ends; an interrupted search
+    resumes and gives the same result as an uninterrupted one.
     """
     from f1_pipelines.models.temperature import search_temperature
 
@@ -63,12 +63,12 @@ def listnet_temperature(context: dg.AssetExecutionContext, config: TemperatureCo
 
 
 class PretrainConfig(dg.Config):
-    """What the ranker learns from."""
+    """Settings of the pretraining."""
 
-    seasons: list[int] = Field(list(PRETRAINING_SEASONS), description="Seasons to learn from.")
+    seasons: list[int] = Field(list(PRETRAINING_SEASONS), description="Seasons to train on.")
     seed: int = Field(0, ge=0, description="Seed of the training.")
-    temperature: float | None = Field(None, gt=0, description="ListNet temperature of F1Net; empty takes the one that "
-                                      "listnet_temperature found on these data, or 3.4.")
+    temperature: float | None = Field(None, gt=0, description="ListNet temperature of F1Net; default: the best of "
+                                      "listnet_temperature on these data, or 3.4.")
 
 
 @dg.asset(**RANKING_GROUP, kinds={"python", "pytorch"}, deps=[ranking_features, listnet_temperature], pool="gpu",
@@ -78,8 +78,8 @@ def pretrained_ranker(context: dg.AssetExecutionContext, config: PretrainConfig,
                       ) -> dg.MaterializeResult[None]:
     """Our ranker and the reference F1Net, trained on past seasons. One row per checkpoint.
 
-    Ours becomes a candidate for champion, on which `promoted_ranker` decides. The weights lie as safetensors beside
-    their `meta.json`.
+    Ours becomes a candidate for champion; `promoted_ranker` decides. Weights are stored as safetensors beside their
+    `meta.json`.
     """
     from f1_pipelines.models.pretrain import pretrain
 
@@ -92,36 +92,36 @@ def pretrained_ranker(context: dg.AssetExecutionContext, config: PretrainConfig,
             [version]).fetchall()
     temperature = config.temperature or (searched[0][0] if searched else F1NET.temperature)
     with tracking.run(context, "pretrained_ranker", tags={"data_version": version}) as run:
-        made = pretrain(rows, seasons=tuple(config.seasons), seed=config.seed, temperature=temperature,
-                        device=compute.resolve(), data_version=version, folder=checkpoints.folder,
-                        created_at=clock.now(), log=context.log.info)
-        trained = [TrainedCheckpoint(_tracked(context, run, made_one), rows, "train") for made_one in made]
-        ours = made[0]
+        rankers = pretrain(rows, seasons=tuple(config.seasons), seed=config.seed, temperature=temperature,
+                           device=compute.resolve(), data_version=version, folder=checkpoints.folder,
+                           created_at=clock.now(), log=context.log.info)
+        trained = [TrainedCheckpoint(_tracked(context, run, ranker), rows, "train") for ranker in rankers]
+        ours = rankers[0]
         with warehouse.write("pretrained_ranker") as connection:
             store(connection, trained)
         with warehouse.read() as connection:
             table = connection.execute("SELECT * FROM ranking.checkpoints WHERE checkpoint IN (SELECT unnest(?))",
-                                       [[one.row["checkpoint"] for one in trained]]).df()
+                                       [[ranker.row["checkpoint"] for ranker in trained]]).df()
     return dg.MaterializeResult(metadata={
         "checkpoint": ours.row["checkpoint"], "path": dg.MetadataValue.path(ours.row["path"]),
         "seconds": ours.seconds, "device": compute.resolve(), "data_version": version,
         "temperature_of_f1net": temperature, "races": int(ours.row["n_races"]),
         "trained_through": ours.row["trained_through"], **json.loads(ours.row["metrics"]),
-        "loss": line_plot({made_one.row["model"]: made_one.losses for made_one in made}, "Training loss", "epoch"),
+        "loss": line_plot({ranker.row["model"]: ranker.losses for ranker in rankers}, "Training loss", "epoch"),
         "preview": preview(table[["checkpoint", "model", "kind", "n_races", "trained_through", "promoted"]]),
         "mlflow": linked(run),
     })
 
 
-def _tracked(context: dg.AssetExecutionContext, run: "TrackedRun", made: "Pretrained") -> dict[str, Any]:
-    """A pretrained model in a run of its own; its row of `ranking.checkpoints` with the ids of both runs."""
-    checkpoint, model = str(made.row["checkpoint"]), str(made.row["model"])
-    with run.child(model, json.loads(made.row["settings"]), {"checkpoint": checkpoint}) as child:
-        child.curve("loss", made.losses)
-        child.metrics({**json.loads(made.row["metrics"]), "seconds": made.seconds})
+def _tracked(context: dg.AssetExecutionContext, run: "TrackedRun", ranker: "Pretrained") -> dict[str, Any]:
+    """Track a pretrained model as a child run and return its row of `ranking.checkpoints`, with both run ids."""
+    checkpoint, model = str(ranker.row["checkpoint"]), str(ranker.row["model"])
+    with run.child(model, json.loads(ranker.row["settings"]), {"checkpoint": checkpoint}) as child:
+        child.curve("loss", ranker.losses)
+        child.metrics({**json.loads(ranker.row["metrics"]), "seconds": ranker.seconds})
         if model == MODELS[0]:
-            child.checkpoint(checkpoint, Path(made.row["path"]))
-        return {**made.row, **run_ids(context, child)}
+            child.checkpoint(checkpoint, Path(ranker.row["path"]))
+        return {**ranker.row, **run_ids(context, child)}
 
 
 ranking_checks = [

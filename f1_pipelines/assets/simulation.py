@@ -1,4 +1,4 @@
-"""The simulator fitted to laps, and checked against the races they came from."""
+"""Simulator parameters fitted to laps, and validated against the same races."""
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
@@ -28,9 +28,9 @@ _EVERY_WEEKEND = dg.AllPartitionMapping()
           deps=[dg.AssetDep(race_laps, partition_mapping=_EVERY_WEEKEND),
                 dg.AssetDep(race_results, partition_mapping=_EVERY_WEEKEND)])
 def circuit_fits(context: dg.AssetExecutionContext, warehouse: Warehouse) -> dg.MaterializeResult[None]:
-    """The physics of each circuit in each season, with errors. One row per (circuit, season).
+    """Physical parameters of each circuit in each season, with standard errors. One row per (circuit, season).
 
-    Fitted to `race.laps`; what laps can't tell, and circuits without laps, keep the prior and say so.
+    Fits `race.laps`. Parameters that laps don't determine, and circuits without laps, keep the prior and are marked.
     """
     from f1_pipelines.calibration.circuits import circuit_rows
 
@@ -52,20 +52,20 @@ def circuit_fits(context: dg.AssetExecutionContext, warehouse: Warehouse) -> dg.
 
 
 class ValidationConfig(dg.Config):
-    """How much to simulate."""
+    """Size of the validation."""
 
-    episodes: int = Field(100, ge=1, le=5000, description="Simulated races for each real one and method.")
+    episodes: int = Field(100, ge=1, le=5000, description="Simulated races per real race and method.")
 
 
 @dg.asset(**_COMMON, deps=[circuit_fits, dg.AssetDep(qualifying_results, partition_mapping=_EVERY_WEEKEND)],
           metadata=described(tables.VALIDATION))
 def simulator_validation(context: dg.AssetExecutionContext, config: ValidationConfig,
                          warehouse: Warehouse) -> dg.MaterializeResult[None]:
-    """Dry races driven again by the simulator, against what happened. One row per (weekend, method).
+    """Replays of dry races in the simulator, compared with the real races. One row per (weekend, method).
 
-    Means over the races are in `sim.validation_summary`, distributions by circuit in `sim.distributions`. Each row
-    says which inputs were real: a replay with fitted pace is a fit, not a forecast. On sample data all this shows that
-    the simulator repeats itself, and no more.
+    `sim.validation_summary` has means over the races, `sim.distributions` distributions by circuit. Each row says which
+    inputs were real: a replay with fitted pace is a fit, not a forecast. On sample data, which the simulator made, this
+    only shows that it repeats itself.
     """
     from f1_pipelines.calibration.circuits import circuit_parameters
     from f1_pipelines.calibration.distributions import distributions
@@ -81,14 +81,14 @@ def simulator_validation(context: dg.AssetExecutionContext, config: ValidationCo
         return dg.MaterializeResult(metadata={"dagster/row_count": 0, "races": 0})
     rows = validate(evidence, frames["results"], frames["qualifying"], frames["calendar"], config.episodes)
     summary = summarise(rows)
-    driven = list(replayable(evidence, frames["results"], frames["qualifying"], frames["calendar"]))
-    spread = distributions(driven, frames["results"], evidence.circuit,
-                           {row["circuit"]: circuit_parameters(row) for row in newest.to_dict("records")},
-                           evidence.events, evidence.retirements, REPLAY_ENGINE)
+    races = list(replayable(evidence, frames["results"], frames["qualifying"], frames["calendar"]))
+    by_circuit = distributions(races, frames["results"], evidence.circuit,
+                               {row["circuit"]: circuit_parameters(row) for row in newest.to_dict("records")},
+                               evidence.events, evidence.retirements, REPLAY_ENGINE)
     with warehouse.write("simulator_validation") as connection:
         replace_slices(connection, tables.VALIDATION, rows, accept_fewer_rows=True)
         replace_slices(connection, tables.VALIDATION_SUMMARY, summary, accept_fewer_rows=True)
-        replace_slices(connection, tables.DISTRIBUTIONS, spread, accept_fewer_rows=True)
+        replace_slices(connection, tables.DISTRIBUTIONS, by_circuit, accept_fewer_rows=True)
     orders = summary[(summary["races"] == "all") & summary["spearman"].notna()]
     return dg.MaterializeResult(metadata={
         "dagster/row_count": len(rows), "races": int(rows["weekend"].nunique()), "episodes": config.episodes,
@@ -99,29 +99,29 @@ def simulator_validation(context: dg.AssetExecutionContext, config: ValidationCo
 
 
 def _evidence(context: dg.AssetExecutionContext, frames: dict[str, pd.DataFrame]) -> "Evidence | None":
-    """What the laps say; None, with a warning, where there are none to learn from (f1db without an archive)."""
+    """Measure the laps. Returns None, with a warning, if there are no usable laps (f1db without an archive)."""
     from f1_pipelines.calibration.evidence import gather
     from f1_pipelines.calibration.stage import CannotFit
 
     try:
         evidence = gather(frames["laps"], frames["results"], frames["pit_stops"], frames["calendar"])
     except CannotFit as problem:
-        context.log.warning("nothing is fitted, every circuit keeps its prior: %s", problem)
+        context.log.warning("nothing is fitted, all circuits keep their priors: %s", problem)
         return None
-    context.log.info("%d races measured, the last %s", len(evidence.fits), evidence.through)
+    context.log.info("%d races measured, the latest %s", len(evidence.fits), evidence.through)
     return evidence
 
 
 def _race_frames(connection: duckdb.DuckDBPyConnection) -> dict[str, pd.DataFrame]:
-    """Laps and results of the races that can be learnt from, and what belongs to all of them."""
-    sound = f"weekend NOT IN (SELECT weekend FROM ({UNLEARNABLE}))"
+    """Read laps and results of the races that can be learnt from, and the other inputs of all races."""
+    learnable = f"weekend NOT IN (SELECT weekend FROM ({UNLEARNABLE}))"
 
     def read(table: Table, sql: str) -> pd.DataFrame:
         return table.conform(connection.sql(sql).df())
 
     return {
-        "laps": read(race.LAPS, f"SELECT * FROM race.laps WHERE {sound} ORDER BY weekend, driver, lap"),
-        "results": read(race.RESULTS, f"SELECT * FROM race.current_results WHERE {sound} "
+        "laps": read(race.LAPS, f"SELECT * FROM race.laps WHERE {learnable} ORDER BY weekend, driver, lap"),
+        "results": read(race.RESULTS, f"SELECT * FROM race.current_results WHERE {learnable} "
                                       "ORDER BY weekend, official_order"),
         "pit_stops": read(race.PIT_STOPS, "SELECT * FROM race.pit_stops ORDER BY weekend, driver, stop"),
         "qualifying": read(race.QUALIFYING, "SELECT * FROM race.qualifying WHERE session = 'qualifying' "
@@ -134,14 +134,14 @@ def _race_frames(connection: duckdb.DuckDBPyConnection) -> dict[str, pd.DataFram
 simulation_checks = [
     keys_are_unique(circuit_fits, tables.CIRCUITS),
     keys_are_unique(simulator_validation, tables.VALIDATION, tables.VALIDATION_SUMMARY, tables.DISTRIBUTIONS),
-    # Of the whole table, which each run makes anew. A single race can't cause it: `fits.circuits` keeps the prior then.
+    # Over the whole table, which each run rebuilds. For one race, `calibration.circuits` keeps the prior.
     no_rows_check(
         circuit_fits, "slow_laps_cost_less_than_racing_ones",
-        "A stop under a safety car costs less than under green; a fit that says otherwise teaches wrong strategy.",
+        "A stop must cost less under a safety car than under green; other fits teach wrong strategy.",
         """SELECT circuit, season, stop_loss_green_s, stop_loss_vsc_s, stop_loss_sc_s FROM sim.circuits
            WHERE stop_loss_sc_s >= stop_loss_green_s OR stop_loss_vsc_s >= stop_loss_green_s"""),
     no_rows_check(
-        simulator_validation, "targets_are_met", "What was asked of the simulator on real races.",
+        simulator_validation, "targets_are_met", "Accuracy targets of the simulator on real races.",
         """SELECT method, races, spearman, target_spearman, places_off, target_places_off, lap_mae_s, target_lap_mae_s
            FROM sim.validation_summary
            WHERE spearman < target_spearman OR places_off > target_places_off OR lap_mae_s > target_lap_mae_s""",

@@ -1,4 +1,4 @@
-"""How good engineers are: evaluation on held-out races, leaderboard, post-mortems."""
+"""Evaluation of race engineers on held-out races: leaderboard, post-mortems."""
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -33,26 +33,26 @@ _TABLES = (tables.EPISODES, tables.DECISIONS, tables.POSTMORTEMS)
 
 
 class ScriptedEvalConfig(dg.Config):
-    """How many races there are."""
+    """Number of races."""
 
-    seeds: int = Field(100, ge=1, description="Held-out races of each family.")
-    unseen_circuits: int = Field(20, ge=0, description="Races of each trained family on circuits never trained on.")
-    workers: int = Field(0, ge=0, description="Processes; 0 takes one a core.")
+    seeds: int = Field(100, ge=1, description="Held-out races per family.")
+    unseen_circuits: int = Field(20, ge=0, description="Races per trained family on circuits never trained on.")
+    workers: int = Field(0, ge=0, description="Processes; 0 means one per core.")
 
 
 @dg.asset(**ENGINEER_GROUP, kinds={"python", "duckdb"}, metadata=described(tables.EPISODES),
           deps=[circuit_fits, dg.AssetDep(ranking_features, partition_mapping=_EVERY_WEEKEND)])
 def scripted_races(context: dg.AssetExecutionContext, config: ScriptedEvalConfig, warehouse: Warehouse,
                    clock: Clock) -> dg.MaterializeResult[None]:
-    """Who does not learn, on the held-out races: random to expert, and the oracle. One row per (policy, race)."""
-    from f1_pipelines.engineer.evaluation.episodes import SCRIPTED
-    from f1_pipelines.engineer.evaluation.episodes import scripted_results as race
+    """Scripted policies on the held-out races: random to expert, and the oracle. One row per (policy, race)."""
+    from f1_pipelines.engineer.evaluation.episodes import SCRIPTED, scripted_results
     from f1_pipelines.engineer.seed_ranges import held_out_races
 
     with warehouse.read() as connection:
         sampler = sampler_of(connection)
     keys = held_out_races(config.seeds, config.unseen_circuits)
-    races, results = race(sampler, keys, SCRIPTED, config.workers or os.cpu_count() or 1), []
+    results: list[EpisodeResult] = []
+    races = scripted_results(sampler, keys, SCRIPTED, config.workers or os.cpu_count() or 1)
     for done, race_results in enumerate(races, start=1):
         results += race_results
         if done % 60 == 0:
@@ -70,26 +70,25 @@ def scripted_races(context: dg.AssetExecutionContext, config: ScriptedEvalConfig
 
 
 class EngineerEvalConfig(dg.Config):
-    """How engineers are evaluated."""
+    """Races and variants of the evaluation."""
 
-    seeds: int = Field(30, ge=1, description="Held-out races of each family for engineers, the first of "
-                                          "scripted_races.")
-    unseen_circuits: int = Field(20, ge=0, description="Races of each trained family on circuits never trained on.")
-    renamed: bool = Field(True, description="Play the races again with other names and car numbers.")
+    seeds: int = Field(30, ge=1, description="Held-out races per family, the first of scripted_races.")
+    unseen_circuits: int = Field(20, ge=0, description="Races per trained family on circuits never trained on.")
+    renamed: bool = Field(True, description="Repeat the races with other names and car numbers.")
     hint_races: int = Field(24, ge=0,
-                            description="Training races of each family that the SFT engineer drives, whose post-"
-                            "mortems become hints in the briefing of one more round of races; 0 for none.")
-    workers: int = Field(0, ge=0, description="Processes; 0 takes one a core.")
+                            description="Training races per family that the SFT engineer drives; their post-mortems "
+                            "become hints in the briefing of one more round of races. 0 for none.")
+    workers: int = Field(0, ge=0, description="Processes; 0 means one per core.")
 
 
 @dg.asset(**ENGINEER_GROUP, kinds={"python", "pytorch", "duckdb"}, deps=[scripted_races, sft_engineer, grpo_engineer],
           pool="gpu", metadata=described(tables.LEADERBOARD))
 def strategy_evaluation(context: dg.AssetExecutionContext, config: EngineerEvalConfig, warehouse: Warehouse,
                         engineers: Engineers, compute: Compute, clock: Clock) -> dg.MaterializeResult[None]:
-    """Every policy on the same held-out races. One row per (policy, variant, family).
+    """All policies on the same held-out races. One row per (policy, variant, family).
 
-    Engineers generate in batches, greedily, without a fallback: `strategy.decisions` has each raw output. Means
-    with 95 % intervals, paired differences, the share of the gap to the expert that is closed, regret to the oracle.
+    Engineers generate in batches, greedily, without a fallback; `strategy.decisions` has each raw output. Columns:
+    means with 95 % intervals, paired differences, closed share of the gap to the expert, regret to the oracle.
     """
     from f1_pipelines.engineer.evaluation.episodes import engineer_results
     from f1_pipelines.engineer.evaluation.leaderboard import leaderboard
@@ -102,20 +101,20 @@ def strategy_evaluation(context: dg.AssetExecutionContext, config: EngineerEvalC
         sampler = sampler_of(connection)
         oracle = _oracle(connection, keys, sampler)
         stored = lineage(connection, engineers.profile)
-    race = partial(engineer_results, sampler, workers=_workers(config, device, profile), device=device,
-                   bf16=compute.precision_on(device, profile.bf16) == "bfloat16")
+    evaluate = partial(engineer_results, sampler, workers=_workers(config, device, profile), device=device,
+                       bf16=compute.precision_on(device, profile.bf16) == "bfloat16")
     candidates = _candidates(config, stored, engineers)
-    hints = _hints(context, config, keys, sampler, candidates, race, warehouse, clock) if config.hint_races else {}
-    candidates = [one for one in candidates if one.variant != "hints" or hints]
+    hints = _hints(context, config, keys, sampler, candidates, evaluate, warehouse, clock) if config.hint_races else {}
+    candidates = [candidate for candidate in candidates if candidate.variant != "hints" or hints]
     results = []
-    for done, race_results in enumerate(race(candidates, keys, oracle=oracle, hints=hints), start=1):
+    for done, race_results in enumerate(evaluate(candidates, keys, oracle=oracle, hints=hints), start=1):
         results += race_results
         if done % 60 == 0:
             context.log.info("%d engineers in %d of %d races", len(candidates), done, len(keys))
     rows = _rows(results, sampler, clock)
     with warehouse.write("strategy_evaluation") as connection:
         for table in _TABLES:
-            # Else an engineer of before, or of another profile, would stay beside those of now.
+            # Remove engineers of earlier runs and other profiles.
             connection.execute(f"DELETE FROM {table.qualified} WHERE variant <> 'training' AND policy IN "
                                "('untrained', 'sft', 'grpo')")
             replace_slices(connection, table, rows[table.name], accept_fewer_rows=True)
@@ -125,46 +124,46 @@ def strategy_evaluation(context: dg.AssetExecutionContext, config: EngineerEvalC
         connection.execute("DELETE FROM strategy.leaderboard")
         replace_slices(connection, tables.LEADERBOARD, board, accept_fewer_rows=True)
     _write_cards(stored, board, rows["episodes"], engineers)
-    whole = board[board["family"] == "all"]
-    plain = whole[whole["variant"] == "plain"].sort_values("mean")
+    overall = board[board["family"] == "all"]
+    plain = overall[overall["variant"] == "plain"].sort_values("mean")
     return dg.MaterializeResult(metadata={
         "dagster/row_count": len(board), "episodes": len(rows["episodes"]),
         **{f"score_{row.policy}": float(row.mean) for row in plain.itertuples()},
-        "leaderboard": preview(whole[["policy", "variant", "n", "mean", "low", "high", "gap_closed", "over_sft",
-                                      "over_sft_low", "over_sft_high", "regret", "parse_failures"]], 30),
+        "leaderboard": preview(overall[["policy", "variant", "n", "mean", "low", "high", "gap_closed", "over_sft",
+                                        "over_sft_low", "over_sft_high", "regret", "parse_failures"]], 30),
         "scores": interval_plot(plain.set_index("policy")[["mean", "low", "high"]], "Score on held-out races"),
     })
 
 
 def _oracle(connection: duckdb.DuckDBPyConnection, keys: Sequence["RaceKey"],
             sampler: "ScenarioSampler") -> dict["RaceKey", list[str]]:
-    """The oracle's calls in each race, as `scripted_races` stored them.
+    """Read the oracle's commands in each race from the rows of `scripted_races`.
 
     Raises:
-        dg.Failure: They are not all there.
+        dg.Failure: A race is missing.
     """
     calls = connection.execute("""
         SELECT d.family, d.seed, list(d.raw_output ORDER BY d.lap) AS calls
         FROM strategy.decisions d JOIN strategy.episodes e USING (policy, variant, family, seed)
         WHERE d.policy = 'oracle' AND e.scenes_version = ? AND e.env_version = ? GROUP BY ALL""",
                                [sampler.version, versions(sampler)["env_version"]]).fetchall()
-    by_race = {(family, seed): called for family, seed, called in calls}
-    lacking = [key for key in keys if key not in by_race]
-    if lacking:
-        raise dg.Failure(f"the oracle has not driven {len(lacking)} of {len(keys)} races, the first {lacking[0]}; "
+    by_race = {(family, seed): commands for family, seed, commands in calls}
+    missing = [key for key in keys if key not in by_race]
+    if missing:
+        raise dg.Failure(f"{len(missing)} of {len(keys)} races of the oracle are missing, first {missing[0]}; "
                          "materialize scripted_races with at least as many seeds and unseen_circuits")
     return by_race
 
 
 def _workers(config: EngineerEvalConfig, device: str, profile: "Profile") -> int:
-    """Processes: a GPU has one, and on a CPU each needs its memory."""
+    """Number of processes: one on a GPU; on a CPU, limited by free memory."""
     if device != "cpu":
         return 1
     return max(min(config.workers or os.cpu_count() or 1, int(free_memory_gib(device) / profile.min_free_gib)), 1)
 
 
 def _candidates(config: EngineerEvalConfig, stored: pd.DataFrame, engineers: Engineers) -> list["Candidate"]:
-    """Every stored engineer; the GRPO engineer, else the SFT engineer, in all variants."""
+    """All stored engineers in the plain variant; the GRPO engineer, else the SFT engineer, in all variants."""
     from f1_pipelines.engineer.evaluation.episodes import Candidate
 
     best = "grpo" if (stored["stage"] == "grpo").any() else "sft"
@@ -174,16 +173,16 @@ def _candidates(config: EngineerEvalConfig, stored: pd.DataFrame, engineers: Eng
 
 
 def _hints(context: dg.AssetExecutionContext, config: EngineerEvalConfig, keys: Sequence["RaceKey"],
-           sampler: "ScenarioSampler",
-           candidates: Sequence["Candidate"], race: Callable[..., Iterator[list["EpisodeResult"]]],
-           warehouse: Warehouse, clock: Clock) -> dict["RaceKey", str]:
-    """A memory hint for each race, from post-mortems of the SFT engineer's training races of that family."""
+           sampler: "ScenarioSampler", candidates: Sequence["Candidate"],
+           evaluate: Callable[..., Iterator[list["EpisodeResult"]]], warehouse: Warehouse,
+           clock: Clock) -> dict["RaceKey", str]:
+    """Build a memory hint for each race from post-mortems of the SFT engineer's training races of its family."""
     from f1_pipelines.engineer.evaluation.memory_hints import MemoryHints
     from f1_pipelines.engineer.seed_ranges import hint_races
 
-    student = next(replace(one, variant="training") for one in candidates if one.policy == "sft")
-    played = race([student], hint_races(config.hint_races), oracle={})
-    results = [one for race_results in played for one in race_results]
+    student = next(replace(candidate, variant="training") for candidate in candidates if candidate.policy == "sft")
+    races = evaluate([student], hint_races(config.hint_races), oracle={})
+    results = [result for race_results in races for result in race_results]
     rows = _rows(results, sampler, clock)
     with warehouse.write("strategy_evaluation training") as connection:
         for table in _TABLES:
@@ -194,16 +193,17 @@ def _hints(context: dg.AssetExecutionContext, config: EngineerEvalConfig, keys: 
 
 
 def _rows(results: Sequence["EpisodeResult"], sampler: "ScenarioSampler", clock: Clock) -> dict[str, pd.DataFrame]:
-    """Rows of the three tables."""
+    """Build the rows of the three tables."""
     common = {**versions(sampler), "made_at": clock.now()}
-    episodes = pd.DataFrame([one.episode for one in results]).assign(**common)
-    decisions = pd.DataFrame([row for one in results for row in one.decisions])
-    postmortems = pd.DataFrame([one.postmortem for one in results if one.postmortem]).assign(made_at=clock.now())
+    episodes = pd.DataFrame([result.episode for result in results]).assign(**common)
+    decisions = pd.DataFrame([row for result in results for row in result.decisions])
+    postmortems = pd.DataFrame([result.postmortem for result in results if result.postmortem]).assign(
+        made_at=clock.now())
     return {"episodes": episodes, "decisions": decisions, "postmortems": postmortems}
 
 
 def _write_cards(stored: pd.DataFrame, board: pd.DataFrame, episodes: pd.DataFrame, engineers: Engineers) -> None:
-    """A model card beside each evaluated checkpoint."""
+    """Write a model card into the folder of each evaluated checkpoint."""
     from f1_pipelines.engineer.model_card import model_card
 
     for row in stored.to_dict("records"):

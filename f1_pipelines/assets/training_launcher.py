@@ -1,4 +1,4 @@
-"""How a training of a language model is started, watched and kept."""
+"""Launch a language model training, track it and store its result."""
 import json
 from collections.abc import Mapping
 from dataclasses import replace
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from f1_pipelines.tracking.runs import TrackedRun
 
 TRAINING = "f1_pipelines.engineer.training.job"
-_SHOWN = ("loss", "selection_score", "score", "entropy", "kl_to_sft", "frac_reward_zero_std")  # of the curve, as plots
+_PLOTTED = ("loss", "selection_score", "score", "entropy", "kl_to_sft", "frac_reward_zero_std")  # metrics of the curve
 
 
 def versions(sampler: "ScenarioSampler") -> dict[str, Any]:
-    """Columns that say what a row holds for."""
+    """Columns with the versions of environment, prompt and scenarios that a row is valid for."""
     from f1_pipelines.sim.environment.prompt import PROMPT_VERSION
     from f1_pipelines.sim.scenarios import ENV_VERSION
 
@@ -40,15 +40,15 @@ def versions(sampler: "ScenarioSampler") -> dict[str, Any]:
 def train_and_keep(context: dg.AssetExecutionContext, job: "Job", inputs: Mapping[str, str], sampler: "ScenarioSampler",
                    warehouse: Warehouse, engineers: Engineers, compute: Compute, clock: Clock,
                    tracking: Tracking) -> dg.MaterializeResult[None]:
-    """Run a job where `compute` says, store its checkpoints' rows and its curve, and tell.
+    """Run a job on the device of `compute`, and store the rows of its checkpoints and its training curve.
 
-    The caller ends the job once all that it stores is stored. Killed before, the step takes the result from its folder.
+    The caller calls `job.end()` after storing its own rows. If killed before, the next run of the step reads the result
+    from the job's folder.
 
     Args:
-        context: Of the asset.
-        job: Without device, precision and processes, which are found here.
-        inputs: Text of the files that it reads.
-        sampler: What its races are made of.
+        job: Job without device, precision and processes, which are set here.
+        inputs: Text of the job's input files, by name.
+        sampler: Source of the job's races.
     """
     profile, device = engineers.chosen, compute.resolve()
     processes = compute.processes_on(device)
@@ -61,7 +61,7 @@ def train_and_keep(context: dg.AssetExecutionContext, job: "Job", inputs: Mappin
         rows = _rows(context, job, trained, sampler, run, device, clock)
         with warehouse.write(f"{job.stage}_engineer") as connection:
             _keep(connection, job, rows, trained)
-    last = {name: values[-1] for name in _SHOWN if (values := [v for _, n, v in trained.points if n == name])}
+    last = {name: values[-1] for name in _PLOTTED if (values := [v for _, n, v in trained.points if n == name])}
     return dg.MaterializeResult(metadata={
         "checkpoint": trained.checkpoint, "parent": trained.untrained, "profile": job.profile, "device": device,
         "launcher": compute.launcher, "processes": processes, "seconds": trained.seconds,
@@ -70,7 +70,7 @@ def train_and_keep(context: dg.AssetExecutionContext, job: "Job", inputs: Mappin
         "path": dg.MetadataValue.path(str(engineers.folder / trained.checkpoint)),
         **({"tokens_per_s": trained.tokens_per_s} if trained.tokens_per_s else {}),
         **{f"last_{name}": value for name, value in last.items()},
-        **{name: line_plot({name: values}, f"{job.stage} {name}", "point") for name in _SHOWN
+        **{name: line_plot({name: values}, f"{job.stage} {name}", "point") for name in _PLOTTED
            if len(values := [v for _, n, v in trained.points if n == name]) > 1},
     })
 
@@ -82,7 +82,7 @@ def _launched(context: dg.AssetExecutionContext, job: "Job", file: Path, compute
     from f1_pipelines.engineer.training.parent_process import parent_of
 
     if (file.parent / RESULT).is_file():
-        context.log.info("this training had ended when its run was killed; its result is taken")
+        context.log.info("this training had finished when its run was killed; using its result")
         return _tracked(TrainingResult.read(file.parent), run)
     if compute.launcher == "in_process":
         from f1_pipelines.engineer.progress import Reporter
@@ -91,14 +91,14 @@ def _launched(context: dg.AssetExecutionContext, job: "Job", file: Path, compute
             {name: value for name, value in numbers.items() if isinstance(value, int | float)}, step),
             context.log.warning))
     try:
-        # The op's context, since of the asset's the client asks for something deprecated.
+        # With the asset's context, the client uses a deprecated attribute.
         dg.PipesSubprocessClient().run(context=context.op_execution_context, env=parent_of(),
                                        command=compute.command(TRAINING, [str(file)], job.processes))
     except DagsterPipesExecutionError as problem:
         report = file.with_name(FAILED)
         raise dg.Failure(report.read_text() if report.is_file() else
-                         f"{problem}, and it left no word: -9 means that it was killed, most often for want of memory; "
-                         "its output is above or in the run's stderr") from problem
+                         f"{problem}; the process exited without an error report. Exit code -9 means that it was "
+                         "killed, usually for lack of memory; its output is above or in the run's stderr") from problem
     return _tracked(TrainingResult.read(file.parent), run)
 
 
@@ -110,7 +110,7 @@ def _tracked(trained: "TrainingResult", run: "TrackedRun") -> "TrainingResult":
 
 def _rows(context: dg.AssetExecutionContext, job: "Job", trained: "TrainingResult", sampler: "ScenarioSampler",
           run: "TrackedRun", device: str, clock: Clock) -> pd.DataFrame:
-    """Rows of `strategy.engineers`: what was trained and, for SFT, what it began as."""
+    """Build rows of `strategy.engineers`: the trained model and, for SFT, its untrained start."""
     common = {"profile": job.profile, "training_seed": job.seed, "n_parameters": trained.n_parameters,
               **versions(sampler), "device": device, "dagster_run": context.run.run_id, "mlflow_run": run.id,
               "made_at": clock.now()}
@@ -122,11 +122,11 @@ def _rows(context: dg.AssetExecutionContext, job: "Job", trained: "TrainingResul
         rows.insert(0, {"checkpoint": trained.untrained, "stage": "untrained", "parent": None, "n_turns": 0,
                         "settings": "{}", "seconds": 0.0, "tokens_per_s": None, "peak_memory_gib": None,
                         "path": trained.untrained, **common})
-    return pd.DataFrame(rows)  # whom of them is served, `promoted_engineers` decides
+    return pd.DataFrame(rows)
 
 
 def _keep(connection: "duckdb.DuckDBPyConnection", job: "Job", rows: pd.DataFrame, trained: "TrainingResult") -> None:
-    # What is trained again and comes out as before stays what it was.
+    # A checkpoint trained again with the same result keeps its promotion.
     known = connection.execute("SELECT checkpoint, promoted, promotion FROM strategy.engineers").df()
     rows = rows.merge(known, on="checkpoint", how="left")
     replace_slices(connection, tables.ENGINEERS, rows.assign(promoted=rows["promoted"].eq(True)))

@@ -1,4 +1,4 @@
-"""Plots of the training: metrics of engineers, their scores, one race before and after training."""
+"""Plots of the engineers' training: metrics, scores, one race before and after."""
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,9 +25,9 @@ _STAGES = ("untrained", "sft", "grpo", "expert")
 @dg.asset(**ENGINEER_GROUP, kinds={"python", "matplotlib"}, deps=[strategy_evaluation],
           metadata=described(tables.DECISIONS))
 def race_story(warehouse: Warehouse, engineers: Engineers) -> dg.MaterializeResult[None]:
-    """One held-out race before and after training. One row per command, drawn.
+    """Plot of one held-out race before and after training. One row per command.
 
-    The race is the one at the median of what training gained: neither the best nor the worst.
+    Chooses the race with the median gain from training.
     """
     from f1_pipelines.plots.engineer_races import story_figure
 
@@ -41,7 +41,7 @@ def race_story(warehouse: Warehouse, engineers: Engineers) -> dg.MaterializeResu
                 AND variant = 'plain' ORDER BY mean DESC LIMIT 1)
             ORDER BY gain, family, seed""", [sampler.version]).df()
         if gains.empty:
-            raise dg.Failure("no race was driven by an untrained and by a trained engineer; materialize "
+            raise dg.Failure("no race has episodes of both an untrained and a trained engineer; materialize "
                              "strategy_evaluation first")
         row = gains.iloc[len(gains) // 2]
         key = (str(row["family"]), int(row["seed"]))
@@ -54,9 +54,9 @@ def race_story(warehouse: Warehouse, engineers: Engineers) -> dg.MaterializeResu
 @dg.asset(**ENGINEER_GROUP, kinds={"python", "matplotlib"}, deps=[strategy_evaluation],
           metadata=described(tables.TRAINING_CURVE))
 def training_evidence(warehouse: Warehouse, engineers: Engineers) -> dg.MaterializeResult[None]:
-    """Training curves, scores by family, the way from nothing to the expert, the expert everywhere. One row per step.
+    """Plots of training curves, scores by family, scores by stage and the expert on each circuit. One row per step.
 
-    Drawn from the logs of the newest SFT engineer and of the GRPO engineers that started from it, and the leaderboard.
+    Uses the logs of the newest SFT engineer, of the GRPO engineers that started from it, and the leaderboard.
     """
     from f1_pipelines.plots.engineer_races import circuit_grid
     from f1_pipelines.plots.engineers import journey_figure, scores_figure, training_figure
@@ -79,23 +79,23 @@ def training_evidence(warehouse: Warehouse, engineers: Engineers) -> dg.Material
 
 
 def _journey(board: pd.DataFrame, curve: pd.DataFrame) -> pd.DataFrame:
-    """Stages on held-out races, and between them the student before each round, in that round's races."""
-    whole = board[board["family"] == "all"].set_index("policy")
-    stages = [stage for stage in _STAGES if stage in whole.index]
-    held_out = whole.loc[stages, ["mean", "low", "high"]].reset_index().assign(label=lambda rows: rows["policy"])
+    """Scores of the stages on held-out races, with the student before each round on that round's races in between."""
+    overall = board[board["family"] == "all"].set_index("policy")
+    stages = [stage for stage in _STAGES if stage in overall.index]
+    held_out = overall.loc[stages, ["mean", "low", "high"]].reset_index().assign(label=lambda rows: rows["policy"])
     rounds = curve.pivot_table(index="step", columns="metric", values="value").filter(regex="^student_").dropna()
     if rounds.empty:
         return held_out
     rounds = rounds.rename(columns={"student_score": "mean", "student_low": "low",
                                     "student_high": "high"}).reset_index()
     rounds = rounds.assign(policy="sft", label=[f"before\nround {k}*" for k in range(1, len(rounds) + 1)])
-    at = stages.index("sft")
-    return pd.concat([held_out[:at], rounds[held_out.columns], held_out[at:]], ignore_index=True)
+    position = stages.index("sft")
+    return pd.concat([held_out[:position], rounds[held_out.columns], held_out[position:]], ignore_index=True)
 
 
 def _played(connection: duckdb.DuckDBPyConnection, sampler: "ScenarioSampler", policy: str,
             key: tuple[str, int]) -> "Played":
-    """A race of the evaluation, driven again with the stored commands."""
+    """Replay a race of the evaluation with its stored commands."""
     from f1_pipelines.engineer.evaluation.episodes import replay_calls
 
     calls = connection.execute("SELECT raw_output FROM strategy.decisions WHERE policy = ? AND variant = 'plain' AND "
@@ -104,7 +104,7 @@ def _played(connection: duckdb.DuckDBPyConnection, sampler: "ScenarioSampler", p
 
 
 def _saved(figures: dict[str, "Figure"], folder: Path) -> dict[str, dg.MetadataValue]:
-    """Each figure as PNG and SVG in the folder; their paths, and the pictures themselves, as metadata."""
+    """Save each figure as PNG and SVG; return metadata with the pictures and their paths."""
     from f1_pipelines.assets.metadata import picture
     from f1_pipelines.plots.style import png_of, svg_of
 
@@ -113,8 +113,8 @@ def _saved(figures: dict[str, "Figure"], folder: Path) -> dict[str, dg.MetadataV
     for name, figure in figures.items():
         png = png_of(figure)
         for suffix, content in (("png", png), ("svg", svg_of(figure))):
-            growing = folder / f".{name}.{suffix}"
-            growing.write_bytes(content)
-            growing.replace(folder / f"{name}.{suffix}")
+            temporary = folder / f".{name}.{suffix}"
+            temporary.write_bytes(content)
+            temporary.replace(folder / f"{name}.{suffix}")
         metadata |= {name: picture(png, name), f"{name}_file": dg.MetadataValue.path(str(folder / f"{name}.png"))}
     return metadata

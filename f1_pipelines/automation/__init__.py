@@ -1,1 +1,1 @@
-"""What is to be run for which weekend, and when: the calendar, the runs so far and the news, judged without Dagster."""
+"""Scheduling of weekend runs from the calendar, past runs and source updates, without Dagster."""

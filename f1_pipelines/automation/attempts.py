@@ -1,4 +1,4 @@
-"""The runs so far of a phase of a weekend, and what follows from them: run it, wait, give up, or leave it alone."""
+"""Past runs of a weekend's phase, and its resulting status: ready, running, waiting, given up or done."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -7,78 +7,78 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 MAX_ATTEMPTS = 3
-# After the first failure and after the second, from the instant the failed try was asked for. A run that can't reach
-# its source has asked five times within half an hour itself; what fails after that needs time, or a person.
+# Delays after the first and second failure, from the time the failed run was requested. A run tries an unreachable
+# source five times within half an hour itself; a later failure needs time or an operator.
 WAITS = (timedelta(minutes=15), timedelta(hours=2))
-# A run that says for that long that it is running has lost its process. Its own patience with a source ends before.
-# The sensor ends one that died on its machine at its next tick (`dead_runs`); this is for those it can't judge.
+# A run listed as running for longer has lost its process; its retries of a source end before. The sensor ends runs that
+# died on its own machine at its next tick (`dead_runs`); this limit is for the others.
 LOST_AFTER = timedelta(hours=3)
-
 
 Outcome = Literal["succeeded", "failed", "running"]
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """One run of a phase of a weekend. `version`: of the data it was asked for; None where a person started it."""
+    """One run of a weekend's phase. `version` is that of the requested data; None for a manual run."""
 
     run_id: str
     weekend: str
     phase: str
     version: str | None
-    asked_at: datetime
+    requested_at: datetime
     outcome: Outcome
 
 
 @dataclass(frozen=True)
 class PhaseStatus:
-    """Where a phase of a weekend stands, and the sentence for people. A `waiting` one is tried again by itself."""
+    """State of a weekend's phase, and why, as text for people. `waiting` means that it is retried automatically."""
 
     state: Literal["done", "ready", "running", "waiting", "given_up"]
     why: str = ""
 
 
-def phase_status(tries: Sequence[Attempt], version: str, stored: str | None, now: datetime) -> PhaseStatus:
-    """What to do about one version of a weekend's data.
+def phase_status(attempts: Sequence[Attempt], version: str, stored: str | None, now: datetime) -> PhaseStatus:
+    """Get the status of a weekend's phase for one version of its data.
 
-    Done is what the last success was asked for, or what is stored without a run of ours: a weekend that was loaded by
-    hand or in a range. What a failed run has stored is not done: the steps after the storing are lacking.
+    It is done if the last success was for this version, or if this version is stored without a run of these jobs
+    (loaded by hand or in a range). Data stored by a failed run are not done: the later steps are missing.
 
     Args:
-        tries: Runs of that phase of that weekend, the newest first.
-        version: What the source tells now.
+        attempts: Runs of the phase of this weekend, newest first.
+        version: Version that the source has now.
         stored: Version in the warehouse, if any.
-        now: The present instant, timezone-aware.
+        now: Current time, timezone-aware.
     """
-    if running := [one for one in tries if is_running(one, now)]:
-        return PhaseStatus("running", f"run {short(running[0])} is on it since {_at(running[0].asked_at)}")
-    success = next((at for at, one in enumerate(tries) if one.outcome == "succeeded"), len(tries))
-    failed = tries[:success]
-    if not failed and (stored == version or (tries and tries[0].version == version)):
+    if running := [attempt for attempt in attempts if is_running(attempt, now)]:
+        return PhaseStatus("running", f"run {short_id(running[0])} is running since {_utc(running[0].requested_at)}")
+    success = next((at for at, attempt in enumerate(attempts) if attempt.outcome == "succeeded"), len(attempts))
+    failed = attempts[:success]
+    if not failed and (stored == version or (attempts and attempts[0].version == version)):
         return PhaseStatus("done")
-    failures = [one for one in failed if one.version in (version, None)]
+    failures = [attempt for attempt in failed if attempt.version in (version, None)]
     if not failures:
         return PhaseStatus("ready")
     last, count = failures[0], len(failures)
     how = "was lost (its process is gone)" if last.outcome == "running" else "failed"
     if count >= MAX_ATTEMPTS:
-        return PhaseStatus("given_up", f"GIVEN UP after {count} tries, run {short(last)} {how}: mend what it says and "
-                           "re-execute it; other data of this weekend are tried by themselves")
-    again_at = last.asked_at + WAITS[count - 1]
-    if now < again_at:
-        return PhaseStatus("waiting", f"run {short(last)} {how}, try {count + 1} of {MAX_ATTEMPTS} at {_at(again_at)}")
+        return PhaseStatus("given_up", f"GIVEN UP after {count} attempts, run {short_id(last)} {how}: fix its error "
+                           "and re-execute it; other versions of this weekend's data are still tried")
+    retry_at = last.requested_at + WAITS[count - 1]
+    if now < retry_at:
+        return PhaseStatus("waiting", f"run {short_id(last)} {how}, attempt {count + 1} of {MAX_ATTEMPTS} at "
+                                      f"{_utc(retry_at)}")
     return PhaseStatus("ready")
 
 
-def is_running(one: Attempt, now: datetime) -> bool:
-    """Whether a run is really on it, as far as one can tell."""
-    return one.outcome == "running" and now - one.asked_at < LOST_AFTER
+def is_running(attempt: Attempt, now: datetime) -> bool:
+    """Whether a run is still running, judged by its age."""
+    return attempt.outcome == "running" and now - attempt.requested_at < LOST_AFTER
 
 
-def short(one: Attempt) -> str:
-    """A run id as Dagster's pages show it."""
-    return one.run_id[:8]
+def short_id(attempt: Attempt) -> str:
+    """The run id as Dagster's pages show it."""
+    return attempt.run_id[:8]
 
 
-def _at(instant: datetime) -> str:
-    return f"{instant:%Y-%m-%d %H:%M} UTC"
+def _utc(time: datetime) -> str:
+    return f"{time:%Y-%m-%d %H:%M} UTC"

@@ -1,4 +1,4 @@
-"""What the sources said when they were last asked, so that no tick asks again too soon. Losing it costs a question."""
+"""Cached answers of the sources, so that no tick asks again too soon. Losing them costs one request each."""
 from __future__ import annotations
 
 import json
@@ -14,54 +14,57 @@ SOON, LATER = timedelta(minutes=5), timedelta(hours=1)
 
 @dataclass
 class SensorCursor:
-    """The sensor's cursor. Nothing is decided by it alone: what ran is in Dagster's run records."""
+    """The sensor's cursor. It is only a cache: past runs are in Dagster's run records."""
 
-    calendar_asked_at: datetime | None = None
+    calendar_fetched_at: datetime | None = None
     updates: dict[str, tuple[datetime, SourceUpdate]] = field(default_factory=dict)
     outage: str | None = None
 
     @staticmethod
     def of(cursor: str | None) -> SensorCursor:
-        """The memory in a cursor; an empty one where there is none, or one that can't be read."""
+        """Parse a Dagster cursor; an absent or unreadable one gives an empty cursor."""
         try:
             stored = json.loads(cursor or "{}")
-            asked_at = stored.get("calendar_asked_at")
-            return SensorCursor(datetime.fromisoformat(asked_at) if asked_at else None,
+            fetched_at = stored.get("calendar_asked_at")
+            return SensorCursor(datetime.fromisoformat(fetched_at) if fetched_at else None,
                                 {name: (datetime.fromisoformat(at), SourceUpdate(version, lacks))
                                  for name, (at, version, lacks) in stored.get("updates", {}).items()})
         except (ValueError, TypeError, AttributeError):
             return SensorCursor()
 
-    def cursor(self) -> str:
-        """As Dagster keeps it."""
+    def to_json(self) -> str:
+        """Serialize for Dagster."""
         return json.dumps({
-            "calendar_asked_at": self.calendar_asked_at and self.calendar_asked_at.isoformat(),
-            "updates": {name: (at.isoformat(), news.version, news.lacks) for name, (at, news) in self.updates.items()}})
+            "calendar_asked_at": self.calendar_fetched_at and self.calendar_fetched_at.isoformat(),
+            "updates": {name: (fetched_at.isoformat(), update.version, update.lacks)
+                        for name, (fetched_at, update) in self.updates.items()}})
 
-    def news(self, name: str, now: datetime, urgent: bool, ask: Callable[[], SourceUpdate]) -> SourceUpdate:
-        """What is known under this name, asked anew where that is old.
+    def latest_update(self, name: str, now: datetime, urgent: bool,
+                      fetch: Callable[[], SourceUpdate]) -> SourceUpdate:
+        """Get the cached update of this name, and fetch a new one if it is too old.
 
         Args:
             name: Weekend and phase.
-            now: The present instant, timezone-aware.
-            urgent: Something may come any moment: ask every few minutes, not every hour.
-            ask: Puts the question to the source. After one that it could not answer, none is put in this tick.
+            now: Current time, timezone-aware.
+            urgent: The update may come any moment: fetch every few minutes, not every hour.
+            fetch: Asks the source. After a failure, nothing more is fetched in this tick.
         """
-        at, known = self.updates.get(name, (None, SourceUpdate(None, "not asked yet")))
-        # Either way round: an instant in the future is one of a clock that has been set back.
-        if self.outage or (at and abs(now - at) < (SOON if urgent and known.version is None else LATER)):
-            return known
+        fetched_at, cached = self.updates.get(name, (None, SourceUpdate(None, "not asked yet")))
+        # abs: a time in the future means that the clock was set back.
+        max_age = SOON if urgent and cached.version is None else LATER
+        if self.outage or (fetched_at and abs(now - fetched_at) < max_age):
+            return cached
         try:
-            self.updates[name] = now, ask()
+            self.updates[name] = now, fetch()
         except SourceError as problem:
             self.outage = str(problem)
-            return known
+            return cached
         return self.updates[name][1]
 
     def calendar_is_old(self, now: datetime) -> bool:
-        """Whether it is time to ask for the calendar."""
-        return self.calendar_asked_at is None or abs(now - self.calendar_asked_at) >= LATER
+        """Whether to fetch the calendar again."""
+        return self.calendar_fetched_at is None or abs(now - self.calendar_fetched_at) >= LATER
 
     def forget_all_but(self, names: Collection[str]) -> None:
-        """Drop what is no longer looked at."""
-        self.updates = {name: updates for name, updates in self.updates.items() if name in names}
+        """Drop the updates of all other names."""
+        self.updates = {name: update for name, update in self.updates.items() if name in names}

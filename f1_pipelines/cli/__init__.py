@@ -1,1 +1,1 @@
-"""The command `f1`: its commands, the demo, the doctor, and what a terminal shows."""
+"""The command `f1`: commands, demo, doctor and terminal output."""

@@ -1,4 +1,4 @@
-"""`f1 doctor`: is everything there that a run needs, and what to do where it is not."""
+"""`f1 doctor`: check everything that a run needs, and say how to fix problems."""
 from __future__ import annotations
 
 import os
@@ -20,7 +20,7 @@ __all__ = ["Finding", "diagnose", "free_pool_slots"]
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing looked at."""
+    """Result of one check."""
 
     what: str
     well: bool
@@ -28,32 +28,32 @@ class Finding:
 
 
 def diagnose(deep: bool = False) -> list[Finding]:
-    """Look at settings, calendar, source, warehouse and Dagster's home. Never raises for what it finds.
+    """Check settings, calendar, source, warehouse and Dagster's home. Reports every problem, raises none.
 
     Args:
-        deep: Read every block and row of the warehouse and its copies, and every checkpoint.
+        deep: Also read every block and row of the warehouse and its copies, and every checkpoint.
     """
     current = settings()
-    looks: dict[str, Callable[[Settings], str]] = {
+    checks: dict[str, Callable[[Settings], str]] = {
         "calendar": _calendar, "source": _source, "warehouse": _warehouse, "races": _races,
         "tracking": _tracking, "dagster": _dagster_home, "runs": lambda _: find_lost_runs()}
     if deep:
-        looks |= integrity.CHECKS
+        checks |= integrity.CHECKS
     findings = []
-    for what, look in looks.items():
+    for name, check in checks.items():
         try:
-            findings.append(Finding(what, True, look(current)))
-        except Exception as problem:  # noqa: BLE001  a doctor reports whatever is wrong
-            findings.append(Finding(what, False, " ".join(str(problem).split())))
+            findings.append(Finding(name, True, check(current)))
+        except Exception as problem:  # noqa: BLE001  the doctor reports every problem
+            findings.append(Finding(name, False, " ".join(str(problem).split())))
     return findings
 
 
 def _calendar(current: Settings) -> str:
     weekends = known_weekends(current.calendar_path)
-    to_come = [weekend for weekend in weekends if weekend.race_start > datetime.now(UTC)]
-    after = f"next race {to_come[0].key} on {to_come[0].race_start:%Y-%m-%d}" if to_come else \
-        "no race to come: materialize race_calendar for the newest season, or install a newer release"
-    return f"{len(weekends)} weekends, {after}"
+    upcoming = next((weekend for weekend in weekends if weekend.race_start > datetime.now(UTC)), None)
+    next_race = f"next race {upcoming.key} on {upcoming.race_start:%Y-%m-%d}" if upcoming else \
+        "no future race: materialize race_calendar for the newest season, or install a newer release"
+    return f"{len(weekends)} weekends, {next_race}"
 
 
 def _source(current: Settings) -> str:
@@ -62,8 +62,8 @@ def _source(current: Settings) -> str:
 
         return f"{F1dbRelease(current.f1_f1db_path).version} at {current.f1_f1db_path}"
     if current.f1_source == "sample":
-        return "sample, embedded: seasons that this project made up, no network needed"
-    return f"{current.f1_source}, asked over the network when a run needs it"
+        return "sample, embedded: simulated seasons, no network needed"
+    return f"{current.f1_source}, downloaded when a run needs it"
 
 
 def _warehouse(current: Settings) -> str:
@@ -73,26 +73,26 @@ def _warehouse(current: Settings) -> str:
         ((races,),) = connection.execute("SELECT count(DISTINCT weekend) FROM race.results").fetchall()
     warehouse.check()
     if warehouse.unpublished():
-        raise RuntimeError(f"{path.name} holds more than {copy.name} shows: a run was killed before it published, or "
-                           "somebody changed the file by hand; the next write publishes it")
+        raise RuntimeError(f"{path.name} has changes that {copy.name} lacks: a run was killed before publishing, or "
+                           "the file was changed by hand; the next write publishes them")
     return f"{races} races in {copy}"
 
 
 def _races(current: Settings) -> str:
     warehouse = WarehouseFile(current.f1_warehouse)
     if not warehouse.published_path.exists():
-        return "none is stored yet"
+        return "none stored yet"
     try:
         with warehouse.read() as connection:
-            marked = unlearnable_weekends(connection)
+            unlearnable = unlearnable_weekends(connection)
     except (WarehouseError, WrongSchema):
-        return "can't be read, as said of the warehouse"
-    if marked.empty:
-        return "all that are stored can be learnt from"
-    weekends = list(marked["weekend"].unique())
-    first = "; ".join(marked.loc[marked["weekend"] == weekends[0], "detail"])
+        return "not checked: the warehouse can't be read, see above"
+    if unlearnable.empty:
+        return "all stored races can be learnt from"
+    weekends = list(unlearnable["weekend"].unique())
+    first = "; ".join(unlearnable.loc[unlearnable["weekend"] == weekends[0], "detail"])
     more = f" and {len(weekends) - 1} more" if len(weekends) > 1 else ""
-    raise RuntimeError(f"nothing is learnt from {weekends[0]} ({first}){more}: load it again once the source is right; "
+    raise RuntimeError(f"nothing is learnt from {weekends[0]} ({first}){more}: reload once the source is corrected; "
                        '`f1 query "SELECT * FROM race.unlearnable_weekends"` shows all')
 
 
@@ -104,5 +104,5 @@ def _tracking(current: Settings) -> str:
 
 def _dagster_home(_: Settings) -> str:
     if not os.environ.get("DAGSTER_HOME"):
-        return "DAGSTER_HOME is not set: runs work, but leave no history and know no pools; `make dev` sets it"
+        return "DAGSTER_HOME is not set: runs work, but without history and pools; `make dev` sets it"
     return existing_home()

@@ -1,4 +1,4 @@
-"""Help pages of `f1`: commands in sections, and examples under each."""
+"""Help pages of `f1`: commands in sections, with examples."""
 from __future__ import annotations
 
 import click
@@ -30,8 +30,7 @@ _FIRST_STEPS = ("f1 demo", "f1 predict next", "f1 query --help",
 
 
 class CommandGroup(click.Group):
-    """Lists its commands in sections; each command's own help ends with its examples. A command in no section is
-    listed under "More"."""
+    """Lists commands in sections, the others under "More"; a command's own help ends with its examples."""
 
     def add_command(self, cmd: click.Command, name: str | None = None) -> None:
         """Register a command with its examples."""
@@ -40,7 +39,7 @@ class CommandGroup(click.Group):
             cmd.epilog = _verbatim(*lines)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write one list for each section, all with columns of the same width."""
+        """Write one list per section, all with the same column width."""
         listed = {name for names in SECTIONS.values() for name in names}
         more = [name for name in self.list_commands(ctx) if name not in listed]
         width = max(map(len, self.list_commands(ctx)))
@@ -58,5 +57,5 @@ class CommandGroup(click.Group):
 
 
 def _verbatim(*lines: str) -> str:
-    """Command lines as an epilog that is not wrapped."""
+    """Format command lines as an epilog without wrapping."""
     return "\n".join(["\b", "Example:" if len(lines) == 1 else "Examples:", *(f"  {line}" for line in lines)])

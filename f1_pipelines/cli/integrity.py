@@ -1,4 +1,4 @@
-"""What `f1 doctor --deep` reads: every block and row of the warehouse and its copies, and every checkpoint."""
+"""Checks of `f1 doctor --deep`: every block and row of the warehouse and its copies, and every checkpoint."""
 from __future__ import annotations
 
 import json
@@ -13,28 +13,28 @@ from f1_pipelines.warehouse.verify import verify_database
 
 
 def warehouse_file(settings: Settings) -> str:
-    """The file itself.
+    """Verify the warehouse file.
 
     Raises:
-        RuntimeError: It is damaged or gone, and what to do.
+        RuntimeError: The file is damaged or missing; the message says what to do.
     """
     warehouse = WarehouseFile(settings.f1_warehouse)
     with no_writer(warehouse.path) as alone:
         if not alone:
-            return "not read: a writer is at work, and its copy is verified when it is published"
+            return "not read: a writer holds it; its copy is verified when published"
         if not warehouse.path.exists():
-            raise RuntimeError(f"there is no {warehouse.path}")
+            raise RuntimeError(f"{warehouse.path} does not exist")
         try:
             return f"{verify_database(warehouse.path):,} rows read, every block intact"
         except DamagedFile as problem:
-            raise RuntimeError(f"{problem}; `f1 restore` goes on from the newest intact copy") from problem
+            raise RuntimeError(f"{problem}; `f1 restore` restores the newest intact copy") from problem
 
 
 def published_copy(settings: Settings) -> str:
-    """The copy that everybody reads. Raises as `warehouse_file`."""
+    """Verify the published copy, which all readers use. Raises like `warehouse_file`."""
     copy = WarehouseFile(settings.f1_warehouse).published_path
     if not copy.exists():
-        raise RuntimeError(f"there is no {copy}; the next write publishes one")
+        raise RuntimeError(f"{copy} does not exist; the next write publishes one")
     try:
         return f"{verify_database(copy):,} rows read, every block intact"
     except DamagedFile as problem:
@@ -43,7 +43,7 @@ def published_copy(settings: Settings) -> str:
 
 
 def earlier_copies(settings: Settings) -> str:
-    """The copies before that. Raises as `warehouse_file`."""
+    """Verify the earlier published copies. Raises like `warehouse_file`."""
     copies, damaged = WarehouseFile(settings.f1_warehouse).generations.newest_first(), []
     for copy in copies:
         try:
@@ -56,7 +56,7 @@ def earlier_copies(settings: Settings) -> str:
 
 
 def checkpoints(settings: Settings) -> str:
-    """All checkpoints of rankers and engineers; those that the warehouse promotes are there. Raises likewise."""
+    """Verify all checkpoints, and that the promoted ones exist. Raises like `warehouse_file`."""
     rankers = settings.checkpoints_path
     engineers = rankers / "engineers"
     folders = [(_damage_of_ranker, meta.parent) for meta in sorted(rankers.glob("[!.]*/meta.json"))]
@@ -67,7 +67,7 @@ def checkpoints(settings: Settings) -> str:
             "SELECT checkpoint FROM ranking.checkpoints WHERE promoted").fetchall()]
         promoted += [engineers / name for (name,) in connection.execute(
             "SELECT path FROM strategy.engineers WHERE promoted").fetchall()]
-    problems += [f"{path} is promoted and not there; `f1 restore BACKUP` brings it back, or train again"
+    problems += [f"{path} is promoted but missing; restore it with `f1 restore BACKUP`, or train again"
                  for path in promoted if not (path / "meta.json").is_file()]
     if problems:
         raise RuntimeError("; ".join(problems))
@@ -79,7 +79,7 @@ def _damage_of_ranker(path: Path) -> str:
     from f1_pipelines.models.checkpoints import load_checkpoint
 
     try:
-        # One of an older release is not damaged: it is read as it says it was written.
+        # A checkpoint of an older release is not damaged: load it with its own feature version.
         load_checkpoint(path, json.loads((path / "meta.json").read_text())["feature_version"])
     except CheckpointError as problem:
         return str(problem)

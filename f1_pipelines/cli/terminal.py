@@ -1,4 +1,4 @@
-"""What a terminal can show: whether a line may be written over, short times, and a line for work that takes seconds."""
+"""Terminal output: detection of interactive terminals, formatting of durations, a progress line."""
 from __future__ import annotations
 
 import os
@@ -10,9 +10,9 @@ from typing import TextIO
 
 
 def interactive(stream: TextIO) -> bool:
-    """Whether lines on `stream` may be written over and colored.
+    """Whether lines on `stream` may be overwritten and colored.
 
-    True on a terminal, except where the environment asks for plain text: TERM=dumb, NO_COLOR or CI.
+    True on a terminal, unless the environment asks for plain text: TERM=dumb, NO_COLOR or CI.
     """
     plain = (os.environ.get("TERM", "") in ("", "dumb", "unknown") or bool(os.environ.get("NO_COLOR"))
              or os.environ.get("CI", "").lower() not in ("", "0", "false"))
@@ -20,29 +20,29 @@ def interactive(stream: TextIO) -> bool:
 
 
 def clock(seconds: float) -> str:
-    """A duration as minutes and seconds, `3:07`, or with hours, `1:03:07`."""
+    """Format a duration as minutes and seconds, `3:07`, or with hours, `1:03:07`."""
     minutes, rest = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
 
 
 def duration(seconds: float) -> str:
-    """A duration with its unit: `3.1 s` below a minute, then `3:07`."""
+    """Format a duration with its unit: `3.1 s` below a minute, then `3:07`."""
     return f"{seconds:.1f} s" if seconds < 59.95 else clock(round(seconds))
 
 
 @contextmanager
-def counting(what: str, unit: str) -> Iterator[Callable[[int, int], None]]:
-    """Show on stderr how far a piece of work is, on one line that disappears at the end.
+def counting(task: str, unit: str) -> Iterator[Callable[[int, int], None]]:
+    """Show progress on stderr, on one line that disappears at the end.
 
-    Prints nothing where stderr is no terminal, so that logs and pipes stay clean.
+    Prints nothing if stderr is not a terminal, to keep logs and pipes clean.
 
     Args:
-        what: What goes on.
-        unit: What is counted, in the plural.
+        task: Description of the work.
+        unit: Counted items, in the plural.
 
     Yields:
-        To be called with what is done and how much there is in all.
+        Function to call with the number of items done and the total.
     """
     if not interactive(sys.stderr):
         yield lambda done, total: None
@@ -50,10 +50,10 @@ def counting(what: str, unit: str) -> Iterator[Callable[[int, int], None]]:
     from rich.console import Console
 
     start = time.monotonic()
-    with Console(stderr=True, highlight=False).status(what) as status:
+    with Console(stderr=True, highlight=False).status(task) as status:
         def update(done: int, total: int) -> None:
-            spent = time.monotonic() - start
-            left = f", {clock(spent / done * (total - done))} left" if done and spent > 5 else ""
-            status.update(f"{what}: {done:,} of {total:,} {unit}{left}")
+            elapsed = time.monotonic() - start
+            left = f", {clock(elapsed / done * (total - done))} left" if done and elapsed > 5 else ""
+            status.update(f"{task}: {done:,} of {total:,} {unit}{left}")
 
         yield update

@@ -1,4 +1,4 @@
-"""A warehouse and resources of its own for each test, over the real f1db release."""
+"""Own warehouse and resources for each test, over the real f1db release."""
 import shutil
 from functools import partial
 from pathlib import Path
@@ -18,7 +18,7 @@ from f1_pipelines.resources.warehouse import Warehouse
 
 @pytest.fixture(scope="session")
 def lend(f1db_folder: Path):
-    """Resources that keep everything in one folder."""
+    """Build resources that store everything in one folder."""
     def resources(folder: Path) -> dict[str, object]:
         return {
             "warehouse": Warehouse(path=str(folder / "f1.duckdb"), wait_s=5),
@@ -36,8 +36,8 @@ def lend(f1db_folder: Path):
 
 @pytest.fixture(scope="session")
 def without_grid(f1db_folder: Path, tmp_path_factory) -> Path:
-    """The release as it would be if nobody had noted the grid of Australia 2026."""
-    folder = shutil.copytree(f1db_folder, tmp_path_factory.mktemp("spoilt") / "f1db")
+    """The f1db release without the grid of Australia 2026."""
+    folder = shutil.copytree(f1db_folder, tmp_path_factory.mktemp("without-grid") / "f1db")
     races = pd.read_csv(folder / "f1db-races.csv")
     [race] = races.loc[(races["year"] == 2026) & (races["grandPrixId"] == "australia"), "id"]
     for name in ("races-starting-grid-positions", "races-race-results"):
@@ -59,14 +59,14 @@ def resources(tmp_path: Path, lend, monkeypatch: pytest.MonkeyPatch) -> dict[str
 
 @pytest.fixture(scope="session")
 def materialize():
-    """Materialize assets and their checks for a weekend, or a range of them; returns Dagster's result."""
+    """Materialize assets and their checks for a weekend or a range; return Dagster's result."""
     def run(resources: dict[str, object], *names: str, partition: str | None = None, until: str | None = None,
             raises: bool = False, run_config: dict | None = None) -> dg.ExecuteInProcessResult:
-        every = [*defs.assets, *defs.asset_checks]
         tags = {"dagster/asset_partition_range_start": partition, "dagster/asset_partition_range_end": until}
         return dg.materialize(
-            every, selection=dg.AssetSelection.assets(*names), resources=resources, raise_on_error=raises,
-            partition_key=None if until else partition, tags=tags if until else None, run_config=run_config)
+            [*defs.assets, *defs.asset_checks], selection=dg.AssetSelection.assets(*names), resources=resources,
+            raise_on_error=raises, partition_key=None if until else partition, tags=tags if until else None,
+            run_config=run_config)
 
     return run
 
@@ -88,7 +88,7 @@ def rows(resources):
 
 @pytest.fixture(scope="session")
 def season(lend, materialize, tmp_path_factory):
-    """Resources with six races of 2025 and 2026-netherlands after first practice, trained on and predicted."""
+    """Resources with six races of 2025 and 2026-netherlands after first practice, a trained ranker and predictions."""
     folder, races = tmp_path_factory.mktemp("season"), {"partition": "2025-australia", "until": "2025-miami"}
     resources, upcoming = lend(folder), "2026-netherlands"
     sessions = ("race_calendar", "practice_results", "qualifying_results", "race_results")

@@ -1,4 +1,4 @@
-"""Weekends as partitions: one added in mid-season gets in without a change of code, none ever gets lost."""
+"""Weekends as partitions: a weekend added in mid-season needs no code change, and none is lost."""
 import subprocess
 import sys
 
@@ -11,7 +11,7 @@ from f1_pipelines.settings import settings
 
 
 def with_race(text: str, *changes: tuple[str, str]) -> str:
-    """f1db's calendar file with a copy of the last race, changed."""
+    """f1db's calendar file with a changed copy of the last race."""
     last = text.rstrip("\n").splitlines()[-1]
     for old, new in changes:
         assert old in last, (old, last)
@@ -40,12 +40,12 @@ def test_a_weekend_added_in_mid_season_becomes_a_partition_with_the_next_load(re
     assert rows("SELECT weekend, round, event_name, layout, state FROM race.calendar ORDER BY race_start") == [
         ("2026-abu-dhabi", 23, "Abu Dhabi Grand Prix", "yas-marina-2", "upcoming"),
         ("2026-turkey", 24, "Turkish Grand Prix", "istanbul-1", "upcoming")]
-    # Another process, as a reloaded code location is one.
+    # A reloaded code location is a new process.
     code = "from f1_pipelines.assets.partitions import race_weekends; print(race_weekends.get_partition_keys()[-1])"
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert told.stdout.strip() == "2026-turkey"
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert process.stdout.strip() == "2026-turkey"
 
-    # A source that no longer lists it, and a refresh of another season, lose nothing.
+    # A source that no longer lists it and a refresh of another season keep it.
     assert refresh(resources, f1db_folder, "2026-abu-dhabi").success
     assert refresh(resources, f1db_folder, "2019-monaco").success
     known = [weekend.key for weekend in known_weekends(settings().calendar_path)]
@@ -53,7 +53,7 @@ def test_a_weekend_added_in_mid_season_becomes_a_partition_with_the_next_load(re
     assert len(known) == len(known_weekends()) + 1
 
 
-def test_asking_again_changes_nothing(resources, rows, f1db_folder):
+def test_a_repeated_refresh_changes_nothing(resources, rows, f1db_folder):
     assert refresh(resources, f1db_folder, "2026-abu-dhabi").success
     before = settings().calendar_path.read_bytes(), rows("SELECT * FROM race.calendar")
     assert refresh(resources, f1db_folder, "2026-abu-dhabi").success

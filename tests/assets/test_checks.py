@@ -1,4 +1,4 @@
-"""Every blocking check stops the run of the weekend at fault, and warns in the run of any other."""
+"""Every blocking check stops the run of the invalid weekend, and warns in runs of other weekends."""
 import shutil
 from pathlib import Path
 
@@ -28,9 +28,9 @@ from f1_pipelines.warehouse.ingest import store
 from f1_pipelines.warehouse.replace import replace_slices
 from tests.conftest import NOW
 
-pytestmark = pytest.mark.xdist_group("checks")  # what they share is built once
+pytestmark = pytest.mark.xdist_group("checks")  # builds the shared warehouse once
 RACES = ("2026-australia", "2026-china", "2026-japan")
-FAULTY, SOUND = RACES[1], RACES[2]
+INVALID, VALID = RACES[1], RACES[2]
 UNENFORCED = """CREATE TABLE {0}_copy AS SELECT * FROM {0}; DROP TABLE {0};
                 CREATE TABLE {0} AS SELECT * FROM {0}_copy;
                 INSERT INTO {0} SELECT * FROM {0}_copy WHERE weekend = '2026-china' LIMIT 1"""
@@ -38,7 +38,7 @@ UNENFORCED = """CREATE TABLE {0}_copy AS SELECT * FROM {0}; DROP TABLE {0};
 
 @pytest.fixture(scope="module")
 def three_races(f1db, tmp_path_factory) -> Path:
-    """The published copy of a warehouse with the first races of 2026: features, predictions and a chain beside them."""
+    """The published copy of a warehouse with the first races of 2026, their features, predictions and a chain."""
     file = WarehouseFile(tmp_path_factory.mktemp("three") / "f1.duckdb")
     weekends = [weekend for weekend in season_weekends(2026) if weekend.key in RACES]
     with file.write("three races") as connection:
@@ -73,7 +73,7 @@ def three_races(f1db, tmp_path_factory) -> Path:
 
 @pytest.fixture
 def damaged(three_races, tmp_path):
-    """A warehouse that readers find damaged by some SQL."""
+    """A warehouse whose published copy is damaged by some SQL."""
     def damage(sql: str) -> Warehouse:
         copy = Path(shutil.copy(three_races, tmp_path / "f1.published.duckdb"))
         with duckdb.connect(copy) as connection:
@@ -84,22 +84,23 @@ def damaged(three_races, tmp_path):
 
 
 def run_check(warehouse: Warehouse, asset: str, check: str, *span: str) -> tuple[bool, dg.AssetCheckEvaluation]:
-    """Run a check by itself, for a weekend, a range of them (first and last) or none; whether the run went on."""
+    """Run a check alone, for a weekend, a range (first and last) or none. Return the run's success and the evaluation.
+    """
     tags = {"dagster/partition": span[0]} if len(span) == 1 else dict(zip(
         ("dagster/asset_partition_range_start", "dagster/asset_partition_range_end"), span, strict=False))
     key = dg.AssetCheckKey(dg.AssetKey(asset), check)
-    definitions = [one for one in [*defs.assets, *defs.asset_checks] if key.asset_key in one.keys or key in
-                   one.check_keys]
-    ran = dg.materialize(definitions, resources={**defs.resources, "warehouse": warehouse}, tags=tags,
-                         selection=dg.AssetSelection.checks(key), raise_on_error=False)
-    [evaluation] = ran.get_asset_check_evaluations()
-    return ran.success, evaluation
+    definitions = [definition for definition in [*defs.assets, *defs.asset_checks]
+                   if key.asset_key in definition.keys or key in definition.check_keys]
+    result = dg.materialize(definitions, resources={**defs.resources, "warehouse": warehouse}, tags=tags,
+                            selection=dg.AssetSelection.checks(key), raise_on_error=False)
+    [evaluation] = result.get_asset_check_evaluations()
+    return result.success, evaluation
 
 
 ORDER = "UPDATE race.results SET official_order = {} WHERE weekend = '2026-china' AND official_order = {}"
 SLOT = "UPDATE race.results SET grid_position = {} WHERE weekend = '2026-china' AND {}"
 QUALIFYING = "race.qualifying WHERE weekend = '2026-china' AND session = 'qualifying' AND position"
-# asset, check, what goes wrong in China, the fault by which nothing is learnt from it
+# asset, check, damage to China's race, fault in race.unlearnable_weekends
 RACE_FAULTS = [
     ("race_results", "classifications_are_permutations", ORDER.format(2, 1), "broken_order"),
     ("race_results", "classifications_are_permutations", ORDER.format(40, 7), "broken_order"),
@@ -141,133 +142,131 @@ OTHER_FAULTS = [
 @pytest.mark.parametrize(("asset", "check", "damage"), [case[:3] for case in RACE_FAULTS] + OTHER_FAULTS)
 def test_a_fault_stops_its_own_weekend_and_warns_in_others(damaged, asset, check, damage):
     warehouse = damaged(damage)
-    went_on, own = run_check(warehouse, asset, check, FAULTY)
-    assert not went_on and (own.passed, own.severity) == (False, dg.AssetCheckSeverity.ERROR)
-    assert own.description.startswith(f"in this run: {FAULTY}. ")
-    went_on, other = run_check(warehouse, asset, check, SOUND)
-    assert went_on and (other.passed, other.severity) == (False, dg.AssetCheckSeverity.WARN)
-    assert other.description.startswith(f"in other weekends, which doesn't stop this run: {FAULTY}. ")
-    assert FAULTY in str(other.metadata["rows"].value)
+    success, own = run_check(warehouse, asset, check, INVALID)
+    assert not success and (own.passed, own.severity) == (False, dg.AssetCheckSeverity.ERROR)
+    assert own.description.startswith(f"in this run: {INVALID}. ")
+    success, other = run_check(warehouse, asset, check, VALID)
+    assert success and (other.passed, other.severity) == (False, dg.AssetCheckSeverity.WARN)
+    assert other.description.startswith(f"in other weekends, which don't stop this run: {INVALID}. ")
+    assert INVALID in str(other.metadata["rows"].value)
 
 
 @pytest.mark.parametrize(("damage", "fault"), [case[2:] for case in RACE_FAULTS])
-def test_a_faulty_race_is_marked_and_not_learnt_from(damaged, damage, fault):
+def test_an_invalid_race_is_marked_and_not_learnt_from(damaged, damage, fault):
     warehouse = damaged(damage)
     with warehouse.read() as connection:
-        marked = connection.sql("SELECT DISTINCT weekend, fault FROM race.unlearnable_weekends").fetchall()
+        unlearnable = connection.sql("SELECT DISTINCT weekend, fault FROM race.unlearnable_weekends").fetchall()
         history = read_history(connection)
         predictions = PREDICTIONS.conform(connection.sql("SELECT * FROM ranking.predictions").df())
-    assert (FAULTY, fault) in marked and {weekend for weekend, _ in marked} == {FAULTY}
-    assert set(training_rows(warehouse)["weekend"]) == {*RACES} - {FAULTY}
-    judged = with_outcome(predictions, history.results).groupby("weekend")["actual_position"].count()
-    assert (judged[FAULTY] == 0) == (fault == "broken_order") and (judged[[RACES[0], SOUND]] >= 20).all()
+    assert (INVALID, fault) in unlearnable and {weekend for weekend, _ in unlearnable} == {INVALID}
+    assert set(training_rows(warehouse)["weekend"]) == {*RACES} - {INVALID}
+    outcomes = with_outcome(predictions, history.results).groupby("weekend")["actual_position"].count()
+    assert (outcomes[INVALID] == 0) == (fault == "broken_order") and (outcomes[[RACES[0], VALID]] >= 20).all()
 
 
-def test_a_race_whose_order_is_broken_is_no_form_and_one_without_a_grid_is(damaged):
+def test_form_ignores_races_with_a_broken_order_and_uses_those_without_a_grid(damaged):
     def form(sql: str) -> pd.DataFrame:
         with damaged(sql).read() as connection:
             features = build_ranking_features(**vars(read_history(connection)))
-        japan = features[features["weekend"] == SOUND].set_index("driver")
+        japan = features[features["weekend"] == VALID].set_index("driver")
         return japan[[name for name in japan if name.endswith(("form", "form_pct", "dnf_rate", "place", "finish"))
                       and not name.startswith(("grid", "qualifying", "practice"))]]
 
-    def left_out() -> pd.DataFrame:
-        return form("DELETE FROM race.results WHERE weekend = '2026-china'")
-
     assert form(SLOT.format("NULL", "true")).equals(form("SELECT 1"))
-    broken = form(ORDER.format(2, 1))
-    driven = [name for name in broken if "qualifying" not in name]
-    assert broken[driven].equals(left_out()[driven]) and not broken[driven].equals(form("SELECT 1")[driven])
-    halved = form(f"DELETE FROM {QUALIFYING} <= 11")
-    timed = [name for name in halved if "qualifying" in name]
-    assert halved[timed].equals(form(f"DELETE FROM {QUALIFYING} > 0")[timed])
+    broken, without_race = form(ORDER.format(2, 1)), form("DELETE FROM race.results WHERE weekend = '2026-china'")
+    race_form = [name for name in broken if "qualifying" not in name]
+    assert broken[race_form].equals(without_race[race_form])
+    assert not broken[race_form].equals(form("SELECT 1")[race_form])
+    incomplete = form(f"DELETE FROM {QUALIFYING} <= 11")
+    qualifying_form = [name for name in incomplete if "qualifying" in name]
+    assert incomplete[qualifying_form].equals(form(f"DELETE FROM {QUALIFYING} > 0")[qualifying_form])
 
 
-def test_in_a_range_the_sound_weekends_go_on_and_nothing_does_when_none_is_left(damaged):
+def test_a_range_continues_with_its_valid_weekends_and_stops_without_any(damaged):
     warehouse = damaged(SLOT.format("NULL", "true"))
     grid = ("race_results", "grid_has_no_sentinels")
-    went_on, check = run_check(warehouse, *grid, RACES[0], "2026-abu-dhabi")
-    assert went_on and (check.passed, check.severity) == (False, dg.AssetCheckSeverity.WARN)
-    assert check.description == (f"in this run: {FAULTY}; the run goes on with its 2 sound weekends. "
-                                 f"{FAULTY}: none of 22 cars has a slot on the grid")
-    # Of Abu Dhabi and what comes before it there are no rows: China alone has some, and is faulty.
+    success, check = run_check(warehouse, *grid, RACES[0], "2026-abu-dhabi")
+    assert success and (check.passed, check.severity) == (False, dg.AssetCheckSeverity.WARN)
+    assert check.description == (f"in this run: {INVALID}; the run continues with its 2 valid weekends. "
+                                 f"{INVALID}: none of 22 cars has a slot on the grid")
+    # In this range only China has rows, and it is invalid.
     assert not run_check(damaged("DELETE FROM race.results WHERE weekend = '2026-japan';"
-                                 + SLOT.format("NULL", "true")), *grid, FAULTY, "2026-abu-dhabi")[0]
-    went_on, check = run_check(damaged("UPDATE race.results SET grid_position = NULL"), *grid, RACES[0], SOUND)
-    assert not went_on and check.description.startswith(f"in this run: {', '.join(RACES)}. ")
-    # What comes after a chain can't leave out one of its links.
+                                 + SLOT.format("NULL", "true")), *grid, INVALID, "2026-abu-dhabi")[0]
+    success, check = run_check(damaged("UPDATE race.results SET grid_position = NULL"), *grid, RACES[0], VALID)
+    assert not success and check.description.startswith(f"in this run: {', '.join(RACES)}. ")
+    # Downstream assets can't leave out a link of a chain.
     link = next(damage for _, name, damage in OTHER_FAULTS if name == "every_link_has_its_parent")
-    assert not run_check(damaged(link), "ewc_ranker", "every_link_has_its_parent", RACES[0], SOUND)[0]
+    assert not run_check(damaged(link), "ewc_ranker", "every_link_has_its_parent", RACES[0], VALID)[0]
 
 
-def test_a_run_without_weekends_looks_at_the_whole_table(damaged):
-    went_on, check = run_check(damaged(SLOT.format("NULL", "true")), "race_results", "grid_has_no_sentinels")
-    assert not went_on and check.severity == dg.AssetCheckSeverity.ERROR
+def test_a_run_without_weekends_checks_the_whole_table(damaged):
+    success, check = run_check(damaged(SLOT.format("NULL", "true")), "race_results", "grid_has_no_sentinels")
+    assert not success and check.severity == dg.AssetCheckSeverity.ERROR
     twin = UNENFORCED.format("ranking.checkpoints").replace("weekend = '2026-china'", "true")
-    assert not run_check(damaged(twin), "ewc_ranker", "keys_are_unique", SOUND)[0], "a table that knows no weekends"
+    assert not run_check(damaged(twin), "ewc_ranker", "keys_are_unique", VALID)[0], "a table without weekends"
 
 
 def test_one_race_can_not_make_a_feature_constant(damaged):
-    """Of six races, one lacks a whole session: the others still vary."""
+    """One of six races lacks a whole session: the others still vary."""
     more = "; ".join(f"INSERT INTO features.ranking SELECT * REPLACE ('{key}' AS weekend) FROM features.ranking "
                      f"WHERE weekend = '2026-japan'" for key in ("2026-miami", "2026-canada", "2026-monaco"))
-    lacking = "UPDATE features.ranking SET {} WHERE weekend = '2026-china'".format(
+    incomplete = "UPDATE features.ranking SET {} WHERE weekend = '2026-china'".format(
         ", ".join(f"{name} = NULL" for name in ("grid_place", "qualifying_place", "practice_place", "points_place")))
-    assert run_check(damaged(f"{more}; {lacking}"), "ranking_features", "no_feature_is_constant", FAULTY)[1].passed
+    assert run_check(damaged(f"{more}; {incomplete}"), "ranking_features", "no_feature_is_constant", INVALID)[1].passed
     everywhere = "UPDATE features.ranking SET grid_place = 0"
-    assert not run_check(damaged(f"{more}; {everywhere}"), "ranking_features", "no_feature_is_constant", FAULTY)[0]
+    assert not run_check(damaged(f"{more}; {everywhere}"), "ranking_features", "no_feature_is_constant", INVALID)[0]
 
 
-def test_a_broken_sprint_keeps_nobody_from_learning(damaged):
+def test_a_broken_sprint_does_not_prevent_learning(damaged):
     sprint = damaged("UPDATE race.sprint_results SET official_order = 2 WHERE official_order = 1; "
                      "UPDATE race.qualifying SET position = 2 WHERE session = 'sprint_qualifying' AND position = 1")
     for asset, name in (("race_results", "sprint_classifications_are_permutations"),
                         ("qualifying_results", "sprint_places_are_permutations")):
-        went_on, check = run_check(sprint, asset, name, FAULTY)
-        assert went_on and (check.passed, check.severity) == (False, dg.AssetCheckSeverity.WARN)
+        success, check = run_check(sprint, asset, name, INVALID)
+        assert success and (check.passed, check.severity) == (False, dg.AssetCheckSeverity.WARN)
     assert set(training_rows(sprint)["weekend"]) == {*RACES}
 
 
-def test_the_simulator_is_fitted_without_a_faulty_race(damaged):
+def test_the_simulator_is_fitted_without_an_invalid_race(damaged):
     lap = """INSERT INTO race.laps BY NAME SELECT weekend, 'someone' AS driver, 1 AS lap, 'f1db' AS source,
              now() AS fetched_at FROM race.calendar; """
     with damaged(lap + SLOT.format("NULL", "true")).read() as connection:
         frames = _race_frames(connection)
     assert {name: set(frames[name]["weekend"]) for name in ("laps", "results", "calendar")} == {
-        "laps": {RACES[0], SOUND}, "results": {RACES[0], SOUND}, "calendar": {*RACES}}
+        "laps": {RACES[0], VALID}, "results": {RACES[0], VALID}, "calendar": {*RACES}}
 
 
 def test_the_doctor_names_a_race_that_is_not_learnt_from(damaged, monkeypatch):
     monkeypatch.setenv("F1_WAREHOUSE", damaged(SLOT.format("NULL", "true")).path)
     [races] = [finding for finding in diagnose() if finding.what == "races"]
     assert not races.well
-    assert races.text.startswith(f"nothing is learnt from {FAULTY} (none of 22 cars has a slot on the grid): load it")
+    assert races.text.startswith(f"nothing is learnt from {INVALID} (none of 22 cars has a slot on the grid): reload")
     monkeypatch.setenv("F1_WAREHOUSE", damaged("SELECT 1").path)
     assert [finding.well for finding in diagnose() if finding.what == "races"] == [True]
 
 
-def test_a_row_of_no_weekend_speaks_of_the_whole_table():
+def test_a_row_without_a_weekend_blocks_every_run():
     rows = pd.DataFrame({"weekend": [None, "2026-china"]})
     assert verdict(rows, ["2026-japan"], {"2026-japan"}, stops_range=False).blocks
     assert not verdict(rows[1:], ["2026-japan"], {"2026-japan"}, stops_range=False).blocks
 
 
 @pytest.mark.parametrize("source", ["f1db", "sample"])
-def test_nothing_is_marked_in_the_seasons_that_there_are(source, request, tmp_path):
-    """So nothing changes there: features are those of the sheets as they came."""
-    sheets = request.getfixturevalue("real") if source == "f1db" else made_up()
+def test_no_existing_season_has_unlearnable_weekends(source, request, tmp_path):
+    """Features there use the tables as they are."""
+    tables = request.getfixturevalue("real") if source == "f1db" else sample_tables()
     with WarehouseFile(tmp_path / "f1.duckdb").write("everything") as connection:
-        for name, frame in sheets.items():
+        for name, frame in tables.items():
             replace_slices(connection, BY_NAME[f"race.{name}"], frame)
         features = build_ranking_features(**vars(read_history(connection)))
         replace_slices(connection, RANKING, features)
         assert connection.sql("SELECT * FROM race.unlearnable_weekends").fetchall() == []
-    expected = request.getfixturevalue("real_features") if source == "f1db" else build_ranking_features(**sheets)
+    expected = request.getfixturevalue("real_features") if source == "f1db" else build_ranking_features(**tables)
     assert expected.equals(features)
 
 
-def made_up() -> dict[str, pd.DataFrame]:
-    """What the sample source has of all seasons."""
+def sample_tables() -> dict[str, pd.DataFrame]:
+    """The sample source's tables of all seasons."""
     weekends, sample = known_weekends(), SampleSource(lambda: NOW)
     tables = sample.practice(weekends).tables | sample.qualifying(weekends).tables | sample.results(weekends).tables
     return {"calendar": calendar_rows(weekends, NOW).assign(source="sample"),

@@ -1,4 +1,4 @@
-"""Dagster's own command line on a fresh home, as CI and newcomers use it."""
+"""Dagster's command line on a fresh home, as CI and new users run it."""
 import os
 import subprocess
 import sys
@@ -31,15 +31,15 @@ def dagster(tmp_path: Path, f1db_folder: Path):
     return materialize
 
 
-def test_a_weekend_of_the_past_loads_on_a_fresh_home_twice(dagster):
+def test_a_past_weekend_loads_twice_on_a_fresh_home(dagster):
     for _ in range(2):
-        done = dagster("--select", "race_calendar,race_results", "--partition", "2024-sao-paulo")
-        assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
-    told = dagster.f1("query", "--format", "csv", "SELECT weekend, count(*) AS cars FROM race.results GROUP BY ALL")
-    assert told.stdout == "weekend,cars\n2024-sao-paulo,20\n"
+        process = dagster("--select", "race_calendar,race_results", "--partition", "2024-sao-paulo")
+        assert process.returncode == 0, process.stdout[-2000:] + process.stderr[-2000:]
+    query = dagster.f1("query", "--format", "csv", "SELECT weekend, count(*) AS cars FROM race.results GROUP BY ALL")
+    assert query.stdout == "weekend,cars\n2024-sao-paulo,20\n"
 
 
-def test_an_unknown_weekend_and_a_failed_asset_are_not_exit_code_0(dagster):
+def test_an_unknown_weekend_and_a_failed_asset_exit_with_an_error(dagster):
     unknown = dagster("--select", "race_results", "--partition", "2024-brazil")
     assert unknown.returncode != 0
     assert "2024-brazil" in unknown.stdout + unknown.stderr
@@ -48,25 +48,25 @@ def test_an_unknown_weekend_and_a_failed_asset_are_not_exit_code_0(dagster):
     assert "nothing could be loaded from f1db: 2026-abu-dhabi race" in failed.stdout + failed.stderr
 
 
-def test_a_lost_warehouse_stops_a_run_and_comes_back_with_all_its_rows(dagster, tmp_path):
-    """O1: the next run found no file, began an empty one, and published it over the only copy."""
-    place = tmp_path / "elsewhere"
+def test_a_lost_warehouse_stops_a_run_and_is_restored_with_all_its_rows(dagster, tmp_path):
+    """O1: the next run found no file, created an empty one, and published it over the only copy."""
+    folder = tmp_path / "elsewhere"
     assert dagster("--select", "race_calendar,race_results", "--partition", "2024-sao-paulo").returncode == 0
-    copy = (place / "f1.published.duckdb").read_bytes()
-    (place / "f1.duckdb").unlink()
+    copy = (folder / "f1.published.duckdb").read_bytes()
+    (folder / "f1.duckdb").unlink()
 
     failed = dagster("--select", "race_calendar", "--partition", "2024-qatar")
     output = " ".join((failed.stdout + failed.stderr).split())
     assert failed.returncode != 0
     assert "is gone, while f1.published.duckdb holds what was published on" in output
-    assert (place / "f1.published.duckdb").read_bytes() == copy
+    assert (folder / "f1.published.duckdb").read_bytes() == copy
     doctor = dagster.f1("doctor", "--deep")
     assert doctor.returncode == 1
     assert "FAIL  warehouse: " in doctor.stdout and "`f1 restore`" in doctor.stdout
 
     restored = dagster.f1("restore")
     assert restored.returncode == 0, restored.stderr
-    assert f"from {place / 'f1.published.duckdb'}" in restored.stdout
+    assert f"from {folder / 'f1.published.duckdb'}" in restored.stdout
     assert dagster("--select", "race_calendar", "--partition", "2024-qatar").returncode == 0
     rows = dagster.f1("query", "--format", "csv", "SELECT weekend FROM race.calendar ORDER BY ALL")
     assert rows.stdout.split() == ["weekend", "2024-qatar", "2024-sao-paulo"]
@@ -76,16 +76,16 @@ def test_a_lost_warehouse_stops_a_run_and_comes_back_with_all_its_rows(dagster, 
 
 
 def test_a_race_without_a_grid_fails_its_own_run_and_not_the_next_one(dagster, without_grid):
-    """Two processes, as CI starts them; f1db is faulty in Australia and whole in China."""
+    """Two processes, as CI starts them; f1db is invalid for Australia and valid for China."""
     selected = "race_calendar,practice_results,qualifying_results,race_results,ranking_features"
     own, after = (dagster("--select", selected, "--partition", weekend, F1_F1DB_PATH=str(without_grid))
                   for weekend in ("2026-australia", "2026-china"))
-    named = "2026-australia: none of 22 cars has a slot on the grid"
+    fault = "2026-australia: none of 22 cars has a slot on the grid"
     assert own.returncode != 0
-    assert f"in this run: 2026-australia. {named}" in own.stdout + own.stderr
+    assert f"in this run: 2026-australia. {fault}" in own.stdout + own.stderr
     assert after.returncode == 0, after.stdout[-2000:] + after.stderr[-2000:]
-    assert f"in other weekends, which doesn't stop this run: 2026-australia. {named}" in after.stdout + after.stderr
-    built = dagster.f1("query", "--format", "csv", "SELECT DISTINCT weekend FROM features.ranking")
-    assert built.stdout == "weekend\n2026-china\n"
-    marked = dagster.f1("query", "--format", "csv", "SELECT * FROM race.unlearnable_weekends")
-    assert marked.stdout.endswith("\n2026-australia,no_grid,none of 22 cars has a slot on the grid\n")
+    assert f"in other weekends, which don't stop this run: 2026-australia. {fault}" in after.stdout + after.stderr
+    features = dagster.f1("query", "--format", "csv", "SELECT DISTINCT weekend FROM features.ranking")
+    assert features.stdout == "weekend\n2026-china\n"
+    unlearnable = dagster.f1("query", "--format", "csv", "SELECT * FROM race.unlearnable_weekends")
+    assert unlearnable.stdout.endswith("\n2026-australia,no_grid,none of 22 cars has a slot on the grid\n")

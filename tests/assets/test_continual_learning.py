@@ -1,38 +1,40 @@
-"""After a race the ranker has learnt from it; after nothing new it has not; after an amended one it learns again."""
+"""The ranker learns from a new race, does nothing without one, and learns again from an amended one."""
 import pytest
 
 BEFORE = {"partition": "2025-australia", "until": "2025-japan"}
-TAUGHT = {"ops": {"pretrained_ranker": {"config": {"seasons": [2025], "temperature": 3.4}}}}
+TRAINING = {"ops": {"pretrained_ranker": {"config": {"seasons": [2025], "temperature": 3.4}}}}
 LOADED = ("race_calendar", "practice_results", "qualifying_results", "race_results", "ranking_features")
 CHAIN = """SELECT u.model, u.weekend, u.kind, u.checkpoint, u.parent, u.current FROM ranking.updates u
            JOIN race.calendar USING (weekend) ORDER BY model, race_start, kind, created_at"""
 
 
-def test_it_learns_what_is_new_and_only_that(run, rows, resources):
-    """Pretrained on three races of 2025, then two more; nothing new; other settings; and an amended result."""
+def test_it_learns_only_from_new_and_amended_races(run, rows, resources):
+    """Pretrains on three races of 2025, then: two more, nothing new, other settings, an amended result."""
     def learn(weekend: str = "2025-saudi-arabia", **config) -> dict[str, object]:
-        ran = run("ewc_ranker", partition=weekend, raises=True, run_config={"ops": {"ewc_ranker": {"config": config}}})
-        [shown] = ran.asset_materializations_for_node("ewc_ranker")
-        return {name: value.value for name, value in shown.metadata.items()}
+        result = run("ewc_ranker", partition=weekend, raises=True,
+                     run_config={"ops": {"ewc_ranker": {"config": config}}})
+        [event] = result.asset_materializations_for_node("ewc_ranker")
+        return {name: value.value for name, value in event.metadata.items()}
 
-    assert run(*LOADED, "pretrained_ranker", **BEFORE, run_config=TAUGHT, raises=True).success
+    assert run(*LOADED, "pretrained_ranker", **BEFORE, run_config=TRAINING, raises=True).success
     assert run(*LOADED, "ewc_ranker", partition="2025-bahrain", until="2025-saudi-arabia", raises=True).success
     learnt = rows(CHAIN)
     assert [link[:3] for link in learnt] == [
         (model, weekend, kind) for model in ("champion", "f1net_reference")
         for weekend, kind in (("2025-bahrain", "adapted"), ("2025-bahrain", "ewc"), ("2025-saudi-arabia", "ewc"))]
 
-    written = rows("SELECT * FROM ranking.updates ORDER BY checkpoint")
-    said = learn()
-    assert (said["links_made"], said["races_learnt"], said["learnt_through"]) == (0, 2, "2025-saudi-arabia")
-    assert (said["checkpoint"], said["parent"]) == (learnt[2][3], learnt[1][3])
-    assert -1 <= said["spearman_before"] <= 1 and said["season"].startswith("![champion")
-    assert {said["champion forgot"], said["f1net_reference forgot"]} == {
+    updates = rows("SELECT * FROM ranking.updates ORDER BY checkpoint")
+    metadata = learn()
+    assert (metadata["links_made"], metadata["races_learnt"], metadata["learnt_through"]) == (
+        0, 2, "2025-saudi-arabia")
+    assert (metadata["checkpoint"], metadata["parent"]) == (learnt[2][3], learnt[1][3])
+    assert -1 <= metadata["spearman_before"] <= 1 and metadata["season"].startswith("![champion")
+    assert {metadata["champion forgot"], metadata["f1net_reference forgot"]} == {
         float(lost) for lost, in rows("""SELECT first.old_season_before - last.old_season_after
             FROM ranking.updates first JOIN ranking.updates last USING (model)
             WHERE first.kind = 'adapted' AND last.weekend = '2025-saudi-arabia'""")}
-    assert learn("2025-china")["links_made"] == 0, "a race of the pretraining teaches nothing twice"
-    assert rows("SELECT * FROM ranking.updates ORDER BY checkpoint") == written
+    assert learn("2025-china")["links_made"] == 0, "races of the pretraining are not learnt again"
+    assert rows("SELECT * FROM ranking.updates ORDER BY checkpoint") == updates
 
     with pytest.raises(ValueError, match="ewc_lambda is -1.0"):
         learn(ewc_lambda=-1.0)
@@ -40,9 +42,9 @@ def test_it_learns_what_is_new_and_only_that(run, rows, resources):
     assert rows("SELECT DISTINCT model, method FROM ranking.updates WHERE current ORDER BY ALL") == [
         ("champion", "finetune"), ("f1net_reference", "ewc")]
     assert learn()["links_made"] == 0
-    assert [link for link in rows(CHAIN) if link[-1]] == learnt, "the old links count again"
+    assert [link for link in rows(CHAIN) if link[-1]] == learnt, "the old links are current again"
 
-    with resources["warehouse"].write("the first two change places") as connection:
+    with resources["warehouse"].write("swap the first two places") as connection:
         connection.execute("UPDATE race.results SET official_order = 3 - official_order "
                            "WHERE weekend = '2025-saudi-arabia' AND official_order < 3")
     assert learn()["links_made"] == 2
@@ -69,7 +71,7 @@ def test_a_check_finds_damage(ready, resources, check, damage):
     assert not checks[check](resources["warehouse"]).passed
 
 
-def test_what_the_reference_forgets_is_no_warning(ready, resources):
+def test_forgetting_of_the_reference_is_no_warning(ready, resources):
     from f1_pipelines.definitions import defs
 
     [check] = [check for check in defs.asset_checks if next(iter(check.check_keys)).name == "little_is_forgotten"]
@@ -81,7 +83,7 @@ def test_what_the_reference_forgets_is_no_warning(ready, resources):
 
 @pytest.fixture
 def ready(resources):
-    """A pretrained checkpoint with two links, as rows alone."""
+    """Rows of a pretrained checkpoint with two links, without files."""
     with resources["warehouse"].write("two links") as connection:
         for checkpoint, kind in (("root", "pretrained"), ("first", "adapted"), ("second", "ewc")):
             connection.execute("""

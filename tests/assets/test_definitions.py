@@ -1,4 +1,4 @@
-"""The graph as a reviewer sees it, and what loading it costs."""
+"""The asset graph, and lazy imports when loading it."""
 import subprocess
 import sys
 
@@ -8,7 +8,7 @@ from f1_pipelines.assets.partitions import race_weekends
 from f1_pipelines.definitions import defs
 from f1_pipelines.identity.weekends import known_weekends
 
-# asset: (what it depends on, its blocking checks, its other checks)
+# asset: (dependencies, blocking checks, other checks)
 GRAPH = {
     "race_calendar": ([], ["keys_are_unique"], []),
     "practice_results": (["race_calendar"], ["keys_are_unique"], []),
@@ -49,20 +49,20 @@ GRAPH = {
 }
 
 
-def test_the_graph_is_the_one_that_was_reviewed():
+def test_the_graph_matches_the_reviewed_one():
     graph = defs.resolve_asset_graph()
-    found = {}
+    actual = {}
     for key in graph.get_all_asset_keys():
         node = graph.get(key)
         checks = {True: [], False: []}
         for check in sorted(node.check_keys, key=lambda c: c.name):
             checks[graph.get(check).blocking].append(check.name)
         parents = sorted(parent.to_user_string() for parent in node.parent_keys)
-        found[key.to_user_string()] = (parents, checks[True], checks[False])
-    assert found == GRAPH
+        actual[key.to_user_string()] = (parents, checks[True], checks[False])
+    assert actual == GRAPH
 
 
-def test_every_asset_says_what_it_is():
+def test_every_asset_has_a_description_and_metadata():
     for asset in defs.assets:
         spec = next(iter(asset.specs))
         assert spec.description and "One row per" in spec.description, spec.key
@@ -70,20 +70,20 @@ def test_every_asset_says_what_it_is():
         assert isinstance(spec.metadata["dagster/column_schema"], dg.TableSchema), spec.key
 
 
-def test_definitions_load_without_what_only_runs_need():
+def test_definitions_load_without_heavy_imports():
     code = """
         import sys
         import f1_pipelines.definitions
         heavy = {"torch", "transformers", "trl", "peft", "mlflow", "fastf1", "hyperopt", "sklearn", "matplotlib"}
         print(sorted(heavy & set(sys.modules)))
     """
-    told = subprocess.run([sys.executable, "-c", "\n".join(line.strip() for line in code.splitlines())],
-                          capture_output=True, text=True, check=True)
-    assert told.stdout.strip() == "[]"
+    process = subprocess.run([sys.executable, "-c", "\n".join(line.strip() for line in code.splitlines())],
+                             capture_output=True, text=True, check=True)
+    assert process.stdout.strip() == "[]"
 
 
-def test_definitions_hold_together():
-    dg.Definitions.validate_loadable(defs)  # raises where an asset, job or resource does not fit
+def test_definitions_are_consistent():
+    dg.Definitions.validate_loadable(defs)  # raises if an asset, job or resource doesn't fit
     assert {job.name for job in defs.jobs} == {"pre_race", "post_race", "next_prediction"}
 
 

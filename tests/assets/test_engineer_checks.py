@@ -1,4 +1,4 @@
-"""Each check of the race engineer once passing and once failing, on rows alone."""
+"""Each check of the race engineer, passing and failing, on hand-made rows."""
 from datetime import UTC, datetime
 
 import dagster as dg
@@ -18,20 +18,20 @@ WHEN = datetime(2026, 11, 29, tzinfo=UTC)
 VERBS = ("STAY_OUT", "PIT_NOW hard", "REQUEST_FORECAST", 'RADIO_DRIVER "Box"')
 
 
-def engineer(checkpoint, stage, parent, hours=0, **more):
+def engineer(checkpoint, stage, parent, hours=0, **values):
     return {"checkpoint": checkpoint, "stage": stage, "profile": "tiny", "parent": parent, "training_seed": 0,
             "n_turns": 1, "n_parameters": 1, "settings": "{}", "device": "cpu", "seconds": 1.0, "path": checkpoint,
-            "promoted": True, "made_at": WHEN + pd.Timedelta(hours=hours), **VERSIONS, **more}
+            "promoted": True, "made_at": WHEN + pd.Timedelta(hours=hours), **VERSIONS, **values}
 
 
 def put(connection, table, frame):
-    """Rows that say what matters; the rest is missing."""
+    """Write rows; missing columns become NULL."""
     replace_slices(connection, table, frame.reindex(columns=[column.name for column in table.columns]))
 
 
 @pytest.fixture
 def warehouse(resources):
-    """A flow in which all is well."""
+    """Rows of a flow that passes all checks."""
     families = [family for family in FAMILIES][:5]
     turns = pd.DataFrame([{
         "turn": f"{families[k % 5]}/{k}/1", "collected_by": "expert",
@@ -93,7 +93,7 @@ def test_a_check_finds_damage(warehouse, name, damage):
     assert not checks[name](warehouse).passed
 
 
-def test_every_check_is_damaged_here_but_those_of_keys_and_tokens():
+def test_damage_covers_all_checks_but_those_of_keys_and_tokens():
     names = {next(iter(check.check_keys)).name for check in engineer_checks}
     assert names - {name for name, _ in DAMAGE} == {"keys_are_unique", "prompts_are_token_identical"}
 
@@ -103,31 +103,31 @@ def test_every_check_is_damaged_here_but_those_of_keys_and_tokens():
                                "'' AS prompt) FROM strategy.sft_turns LIMIT 1"),
     ("no_script_called_for_a_model", "INSERT INTO strategy.episodes BY NAME SELECT * REPLACE ('hints' AS variant, "
                                      "1 AS fallbacks) FROM strategy.episodes WHERE policy = 'sft'"),
-    ("no_script_called_for_a_model", "UPDATE strategy.episodes SET fallbacks = 1, scenes_version = 'of before' "
+    ("no_script_called_for_a_model", "UPDATE strategy.episodes SET fallbacks = 1, scenes_version = 'earlier' "
                                      "WHERE policy = 'random' OR policy = 'sft'"),
 ])
-def test_what_an_earlier_run_left_stops_no_new_one(warehouse, name, old):
-    with warehouse.write("of before") as connection:
+def test_rows_of_an_earlier_run_block_no_new_one(warehouse, name, old):
+    with warehouse.write("earlier run") as connection:
         connection.execute(old)
     checks = {next(iter(check.check_keys)).name: check for check in engineer_checks}
     assert checks[name](warehouse).passed
 
 
-def test_the_engineer_under_check_is_that_of_the_run(warehouse):
-    """One of another profile, made at the same time, may be the newer one by its clock."""
+def test_a_check_tests_the_engineer_of_its_run(warehouse):
+    """A concurrent run of another profile may be newer by its clock."""
     with warehouse.write("two engineers") as connection:
-        put(connection, ENGINEERS, pd.DataFrame([engineer("mine", "grpo", "sft1", 1, dagster_run=RUN),
+        put(connection, ENGINEERS, pd.DataFrame([engineer("own", "grpo", "sft1", 1, dagster_run=RUN),
                                                  engineer("other", "grpo", "sft1", 2, profile="smollm2")]))
-        for run, value in (("mine", 0.0), ("other", "nan")):
+        for run, value in (("own", 0.0), ("other", "nan")):
             connection.execute("INSERT INTO strategy.training_curve BY NAME SELECT * REPLACE (? AS run, ? AS value) "
                                "FROM strategy.training_curve WHERE run = 'grpo1'", [run, value])
     key = dg.AssetCheckKey(dg.AssetKey("grpo_engineer"), "numbers_are_finite")
     [check] = [check for check in engineer_checks if key in check.check_keys]
-    assert not check(warehouse).passed, "by itself it looks at the newest"
+    assert not check(warehouse).passed, "outside a run it tests the newest"
     job = dg.define_asset_job("checks", dg.AssetSelection.checks(key))
-    ran = dg.Definitions(assets=[grpo_engineer], asset_checks=[check], jobs=[job], resources={
+    result = dg.Definitions(assets=[grpo_engineer], asset_checks=[check], jobs=[job], resources={
         **defs.resources, "warehouse": warehouse}).resolve_job_def("checks").execute_in_process(run_id=RUN)
-    assert [one.passed for one in ran.get_asset_check_evaluations()] == [True]
+    assert [evaluation.passed for evaluation in result.get_asset_check_evaluations()] == [True]
 
 
 def test_keys_are_unique_in_all_tables(warehouse):
@@ -136,8 +136,8 @@ def test_keys_are_unique_in_all_tables(warehouse):
             assert check(warehouse).passed
 
 
-def test_an_examination_is_of_one_lineage(warehouse):
-    """Practice that began at an older imitator is not compared with the newest one."""
+def test_an_evaluation_covers_one_lineage(warehouse):
+    """A GRPO engineer of an older SFT engineer is not compared with the newest one."""
     def stages():
         with warehouse.read() as connection:
             return lineage(connection, "tiny")["checkpoint"].tolist()

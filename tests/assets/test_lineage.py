@@ -1,4 +1,4 @@
-"""From the warehouse back to the rows: whatever was trained or predicted comes out of them again, bit by bit."""
+"""Lineage: every checkpoint and prediction can be rebuilt from its stored rows with the same bits."""
 import shutil
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -35,7 +35,7 @@ TRAINING = {"ops": {"pretrained_ranker": {"config": {"seasons": [2025], "tempera
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory, migrated, lend, materialize) -> Path:
-    """Pretrained on four races of 2025, learnt on from two more, those predicted; tracked in MLflow."""
+    """A ranker pretrained on four races of 2025, updated with two more, which are predicted; tracked in MLflow."""
     folder = tmp_path_factory.mktemp("season")
     shutil.copy(migrated, folder)
     tracking = Tracking(mlflow_tracking_uri=f"sqlite:///{folder / 'mlflow.db'}", folder=str(folder))
@@ -51,12 +51,12 @@ def built(tmp_path_factory, migrated, lend, materialize) -> Path:
 
 @pytest.fixture
 def season(built: Path, resources, tmp_path: Path) -> None:
-    """A copy of it in the test's own folder."""
+    """Copy the built season into the test's own folder."""
     shutil.copytree(built, tmp_path, dirs_exist_ok=True)
 
 
 def amend(resources, weekend: str) -> None:
-    """The first two of a race change places."""
+    """Swap the first two places of a race."""
     with resources["warehouse"].write("another sheet") as connection:
         sheet = RESULTS.conform(connection.execute(
             "SELECT * FROM race.current_results WHERE weekend = ? ORDER BY official_order", [weekend]).df())
@@ -67,57 +67,56 @@ def amend(resources, weekend: str) -> None:
 
 @pytest.fixture
 def newest(rows):
-    """The checkpoint of each model that has learnt on until the last race, by model."""
+    """Newest checkpoint by model, updated through the last race."""
     return lambda: dict(rows("SELECT model, checkpoint FROM ranking.updates WHERE current AND kind = 'ewc' "
                              "AND weekend = '2025-miami'"))
 
 
-def assert_made_again(resources, newest: dict[str, str], folder: Path) -> set[str]:
-    """Make the chains of these checkpoints again in an empty folder; the ids of all their links."""
+def assert_rebuilt(resources, newest: dict[str, str], folder: Path) -> set[str]:
+    """Rebuild the chains of these checkpoints in an empty folder and return the ids of all links."""
     assert set(newest) == {"champion", "f1net_reference"}
-    made = set()
+    links = set()
     with resources["warehouse"].read() as connection:
         for checkpoint in newest.values():
             assert rebuild(connection, checkpoint, folder).id == checkpoint
-            made |= set(ancestry(connection, checkpoint))
-    assert len(made) == 8, "of each model pretrained, adapted, and two that have learnt on"
-    assert {path.name for path in stored_checkpoints(folder)} == made
-    for name in made:
-        again, first = ((place / name / "model.safetensors").read_bytes()
-                        for place in (folder, resources["checkpoints"].folder))
-        assert again == first
-    return made
+            links |= set(ancestry(connection, checkpoint))
+    assert len(links) == 8, "of each model: pretrained, adapted and two updates"
+    assert {path.name for path in stored_checkpoints(folder)} == links
+    for name in links:
+        rebuilt, first = ((parent / name / "model.safetensors").read_bytes()
+                          for parent in (folder, resources["checkpoints"].folder))
+        assert rebuilt == first
+    return links
 
 
-def test_checkpoints_and_predictions_come_out_of_their_rows_again_whatever_was_amended_since(
-        season, run, rows, resources, newest, tmp_path):
+def test_checkpoints_and_predictions_can_be_rebuilt_after_amendments(season, run, rows, resources, newest, tmp_path):
     folder, first = resources["checkpoints"].folder, newest()
-    made = assert_made_again(resources, first, tmp_path / "first")
-    assert made == {one for (one,) in rows("SELECT checkpoint FROM ranking.checkpoints")}
-    predictions = ["/".join(one) for one in rows("SELECT DISTINCT weekend, stage, checkpoint FROM ranking.predictions")]
-    assert {one.split("/")[1] for one in predictions} == {"entry", "practice", "qualifying", "grid"}
+    links = assert_rebuilt(resources, first, tmp_path / "first")
+    assert links == {checkpoint for (checkpoint,) in rows("SELECT checkpoint FROM ranking.checkpoints")}
+    predictions = ["/".join(key) for key in rows("SELECT DISTINCT weekend, stage, checkpoint FROM ranking.predictions")]
+    assert {name.split("/")[1] for name in predictions} == {"entry", "practice", "qualifying", "grid"}
 
-    def differ() -> list[list[str]]:
+    def differing_columns() -> list[list[str]]:
         with resources["warehouse"].read() as connection:
-            return [columns for one in predictions if (columns := differences(connection, one, folder))]
+            return [columns for name in predictions if (columns := differences(connection, name, folder))]
 
-    assert differ() == []
-    amend(resources, "2025-saudi-arabia")  # a race that was learnt on from
+    assert differing_columns() == []
+    amend(resources, "2025-saudi-arabia")  # a race of the updates
     assert run("ranking_features", "ewc_ranker", partition="2025-miami", raises=True).success
-    assert len(made & assert_made_again(resources, newest(), tmp_path / "second")) == 2, "only the pretrained ones stay"
-    amend(resources, "2025-australia")  # one that both were pretrained on
+    assert len(links & assert_rebuilt(resources, newest(), tmp_path / "second")) == 2, "only the pretrained ones stay"
+    amend(resources, "2025-australia")  # a race of the pretraining
     assert run("ranking_features", "pretrained_ranker", "promoted_ranker", partition="2025-miami", run_config=TRAINING,
                raises=True).success
-    [(again,)] = rows("SELECT checkpoint FROM ranking.checkpoints WHERE promoted")
+    [(promoted,)] = rows("SELECT checkpoint FROM ranking.checkpoints WHERE promoted")
     with resources["warehouse"].read() as connection:
-        assert rebuild(connection, again, tmp_path / "again").id == again not in made
-    assert made == assert_made_again(resources, first, tmp_path / "third"), "the old rows are still there"
-    assert differ() == []
+        assert rebuild(connection, promoted, tmp_path / "promoted").id == promoted not in links
+    assert links == assert_rebuilt(resources, first, tmp_path / "third"), "the old rows are still stored"
+    assert differing_columns() == []
 
 
-def test_simulated_races_come_out_again(season, run, rows, resources, monkeypatch):
+def test_simulated_races_can_be_rebuilt(season, run, rows, resources, monkeypatch):
     monkeypatch.setenv("F1_SIMULATED_RACES", "100")
-    monkeypatch.setattr("f1_pipelines.forecast.monte_carlo.LEAST_CARS", 50)  # five races teach what a score is worth
+    monkeypatch.setattr("f1_pipelines.forecast.monte_carlo.LEAST_CARS", 50)  # so that five races suffice
     assert run("race_predictions", partition="2025-miami", raises=True).success
     [(stage, checkpoint)] = rows("SELECT DISTINCT stage, checkpoint FROM ranking.simulated_predictions")
     simulated = f"2025-miami/{stage}/{checkpoint}/simulated"
@@ -132,16 +131,16 @@ def test_simulated_races_come_out_again(season, run, rows, resources, monkeypatc
     assert simulated_again(seen, trained, first).equals(first)
 
 
-def test_rows_are_kept_as_they_were_seen_and_only_once(season, run, rows, resources):
-    seen = training_rows(resources["warehouse"])
+def test_rows_are_stored_unchanged_and_only_once(season, run, rows, resources):
+    current = training_rows(resources["warehouse"])
     pretrained = rows("SELECT checkpoint, data_version FROM ranking.checkpoints WHERE kind = 'pretrained' "
                       "AND model = 'champion'")
     with resources["warehouse"].read() as connection:
-        kept = rows_seen_by(connection, pretrained[0][0], "train")
-    assert data_version(kept) == pretrained[0][1]
-    of_them = seen[seen["weekend"].isin(kept["weekend"])].reset_index(drop=True)
-    assert (kept.dtypes.astype(str) == of_them.dtypes.astype(str)).all()
-    assert kept.equals(of_them)
+        stored = rows_seen_by(connection, pretrained[0][0], "train")
+    assert data_version(stored) == pretrained[0][1]
+    expected = current[current["weekend"].isin(stored["weekend"])].reset_index(drop=True)
+    assert (stored.dtypes.astype(str) == expected.dtypes.astype(str)).all()
+    assert stored.equals(expected)
     before = rows("SELECT count(*) FROM ranking.rows_seen")
     assert run("pretrained_ranker", run_config=TRAINING, raises=True).success
     assert run("ewc_ranker", partition="2025-miami", raises=True).success
@@ -153,7 +152,7 @@ def test_a_trace_leads_to_rows_results_and_runs(season, rows, resources):
                               "AND trained_through = '2025-miami' AND kind = 'ewc'")
     with resources["warehouse"].read() as connection:
         chain, seen, runs, settings = (section.rows for section in trace(connection, newest))
-        of_weekend = [section.rows for section in trace(connection, "2025-miami")]
+        weekend_sections = [section.rows for section in trace(connection, "2025-miami")]
         proof = prove(connection, newest, resources["checkpoints"].folder)
         predicted = prove(connection, "2025-miami", resources["checkpoints"].folder)
     assert list(chain["kind"]) == ["ewc", "ewc", "adapted", "pretrained"]
@@ -163,20 +162,20 @@ def test_a_trace_leads_to_rows_results_and_runs(season, rows, resources):
         "window", 2, "2025-saudi-arabia", "2025-miami", "f1db")
     assert window["result_versions"] == "1"
     assert "window_races=6" in settings["settings"].iloc[0]
-    assert newest in set(of_weekend[1]["checkpoint"])
+    assert newest in set(weekend_sections[1]["checkpoint"])
     assert proof == [f"{newest}: trained again from the rows kept, the same bit by bit"]
-    assert len(predicted) == len(of_weekend[0]) > 0
+    assert len(predicted) == len(weekend_sections[0]) > 0
 
 
-def test_a_candidate_that_waits_is_a_warning(season, resources, rows):
-    """Two races are too few to judge by: predictions stay with the pretrained ranker, and the UI says so."""
+def test_a_waiting_candidate_is_a_warning(season, resources, rows):
+    """Two races are too few to judge by: predictions keep the pretrained ranker, and the check warns."""
     assert rows("SELECT candidate = checkpoint, reason FROM ranking.promotions JOIN ranking.updates ON current "
                 "AND model = 'champion' AND kind = 'ewc' AND updates.weekend = '2025-miami' "
                 "WHERE decision = 'candidate'") == [(True, "2 races to judge it by (needs 3)")]
     assert rows("SELECT kind FROM ranking.checkpoints WHERE promoted") == [("pretrained",)]
     checks = {next(iter(check.check_keys)).name: check for check in defs.asset_checks}
-    told = checks["newest_candidate_was_promoted"](resources["warehouse"])
-    assert (told.passed, told.severity) == (False, dg.AssetCheckSeverity.WARN)
+    result = checks["newest_candidate_was_promoted"](resources["warehouse"])
+    assert (result.passed, result.severity) == (False, dg.AssetCheckSeverity.WARN)
     [(candidate,)] = rows("SELECT candidate FROM ranking.promotions WHERE decision = 'candidate'")
     with resources["warehouse"].write("test") as connection:
         promote(connection, candidate, "it will do", datetime.now(UTC), resources["checkpoints"].folder)
@@ -189,35 +188,35 @@ def test_the_command_traces_and_proves(season, newest, capsys, monkeypatch):
         main.main()
         return capsys.readouterr().out
 
-    told = f1(newest()["champion"], "--rebuild")
-    assert "adapted" in told and "2025-saudi-arabia" in told and "the same bit by bit" in told
+    output = f1(newest()["champion"], "--rebuild")
+    assert "adapted" in output and "2025-saudi-arabia" in output and "the same bit by bit" in output
     assert "/grid/" in f1("2025-miami")
     with pytest.raises(SystemExit, match="1"):
         f1("nobody")
     assert '"nobody" is neither a checkpoint nor a weekend' in capsys.readouterr().err
 
 
-def test_what_is_not_kept_is_told(season, rows, resources, tmp_path):
+def test_an_unknown_checkpoint_is_an_error(season, rows, resources, tmp_path):
     with resources["warehouse"].read() as connection:
-        for asked in (lambda: rebuild(connection, "nobody", tmp_path), lambda: trace(connection, "nobody"),
-                      lambda: rows_seen_by(connection, "nobody")):
+        for request in (lambda: rebuild(connection, "nobody", tmp_path), lambda: trace(connection, "nobody"),
+                        lambda: rows_seen_by(connection, "nobody")):
             with pytest.raises(Untraceable, match="nobody"):
-                asked()
+                request()
 
 
-def test_mlflow_and_the_warehouse_lead_to_each_other(season, built, rows):
-    """Every checkpoint has a run with its curves; what the registry calls champion is what the warehouse does."""
+def test_mlflow_and_the_warehouse_refer_to_each_other(season, built, rows):
+    """Every checkpoint has a run with its curves; registry and warehouse have the same champion."""
     with TrackingStore(f"sqlite:///{built / 'mlflow.db'}", built).open() as opened:
         runs = {run.info.run_id: run for run in opened.client.search_runs([opened.experiment])}
         champion = opened.client.get_model_version_by_alias(MODEL, "champion").tags["checkpoint"]
-    assert [champion] == [one for (one,) in rows("SELECT checkpoint FROM ranking.checkpoints WHERE promoted")]
+    assert [(champion,)] == rows("SELECT checkpoint FROM ranking.checkpoints WHERE promoted")
     stored = rows("SELECT checkpoint, mlflow_run, dagster_run, data_version, kind FROM ranking.checkpoints")
     assert len(stored) == 8
     for checkpoint, mlflow_run, dagster_run, data_version_, kind in stored:
         run = runs[mlflow_run]
-        whole = runs[runs[run.data.tags["mlflow.parentRunId"]].data.tags["mlflow.parentRunId"]]
+        root = runs[runs[run.data.tags["mlflow.parentRunId"]].data.tags["mlflow.parentRunId"]]
         assert run.data.tags["checkpoint"] == checkpoint
-        assert whole.data.tags["dagster_run_id"] == dagster_run
+        assert root.data.tags["dagster_run_id"] == dagster_run
         assert kind == "adapted" or "loss" in run.data.metrics
         assert kind == "pretrained" or {"spearman_before", "old_season_after"} <= set(run.data.metrics)
         assert data_version_ in {run.data.tags.get("data_version"),

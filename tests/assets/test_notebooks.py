@@ -1,4 +1,4 @@
-"""The notebooks run from first to last cell, in a kernel of their own, on a real warehouse."""
+"""The notebooks run from first to last cell, each in its own kernel, on a real warehouse."""
 import json
 from pathlib import Path
 
@@ -14,7 +14,7 @@ NOTEBOOKS = sorted((PROJECT_ROOT / "notebooks").glob("*.ipynb"))
 
 @pytest.fixture(scope="module")
 def executed(season, tmp_path_factory):
-    """Run a notebook and return it with its outputs; an error in a cell is raised."""
+    """Run a notebook and return it with its outputs; an error in a cell raises."""
     folder = tmp_path_factory.mktemp("notebooks")
 
     def execute(file: Path) -> nbformat.NotebookNode:
@@ -30,15 +30,15 @@ def executed(season, tmp_path_factory):
 
 
 @pytest.mark.parametrize("file", NOTEBOOKS, ids=lambda file: file.stem)
-def test_a_notebook_runs_and_shows_what_its_stored_outputs_show(file: Path, executed):
-    """Each cell has outputs of the same kinds as in the repository, and every stored output is a result."""
+def test_a_notebook_runs_with_outputs_like_its_stored_ones(file: Path, executed):
+    """Each cell has the same kinds of outputs as in the repository."""
     stored, now = nbformat.read(file, 4), executed(file)
     for before, after in zip(stored.cells, now.cells, strict=True):
         if before.cell_type == "code":
             assert _kinds(before) == _kinds(after), before.source
 
 
-def test_there_are_three_and_their_stored_outputs_name_no_machine():
+def test_stored_outputs_of_the_three_notebooks_contain_no_local_paths():
     assert [file.stem for file in NOTEBOOKS] == ["environment", "forecast", "warehouse"]
     for file in NOTEBOOKS:
         outputs = json.dumps([cell.get("outputs", []) for cell in nbformat.read(file, 4).cells])
@@ -46,5 +46,5 @@ def test_there_are_three_and_their_stored_outputs_name_no_machine():
 
 
 def _kinds(cell: nbformat.NotebookNode) -> set[str]:
-    """MIME types of what a cell shows; standard output counts as text."""
+    """MIME types of a cell's outputs; standard output counts as text."""
     return {kind for output in cell.outputs for kind in output.get("data", {"text/plain": ""})}

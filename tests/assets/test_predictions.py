@@ -1,10 +1,10 @@
-"""What is predicted at each stage, and that a forecast stays what it was."""
+"""Predictions at each stage; stored forecasts don't change."""
 from datetime import UTC, datetime
 
 import pandas as pd
 import pytest
 
-from f1_pipelines.assets.predictions import _to_come
+from f1_pipelines.assets.predictions import _is_upcoming
 from f1_pipelines.definitions import defs
 from f1_pipelines.features.stored import stored_features
 from f1_pipelines.forecast.predictions import NothingToPredict, at_each_stage, promoted_checkpoint, rank
@@ -17,38 +17,38 @@ pytestmark = pytest.mark.xdist_group("season")
 UPCOMING = "2026-netherlands"  # first practice is over, nothing else
 
 
-def ask(resources, sql: str) -> pd.DataFrame:
+def query(resources, sql: str) -> pd.DataFrame:
     with resources["warehouse"].read() as connection:
         return connection.execute(sql).df()
 
 
-def test_every_stage_that_was_reached_has_an_order_of_the_whole_entry_list_with_chances(season):
-    told = ask(season, "SELECT weekend, stage, count(*) AS cars, max(predicted_position) AS last, sum(p_win) AS wins, "
-                       "sum(p_podium) AS podiums, sum(p_points) AS points, count(p_beats_teammate) AS mates "
-                       "FROM ranking.predictions GROUP BY ALL")
-    run = told[told["weekend"] != UPCOMING]
-    assert set(zip(run["weekend"], run["stage"], strict=True)) == {
-        (weekend, stage) for weekend in run["weekend"].unique() for stage in STAGES}
-    assert set(told.loc[told["weekend"] == UPCOMING, "stage"]) == {"entry", "practice"}
-    assert (told["cars"] == told["last"]).all()
-    assert told["wins"].tolist() == pytest.approx([1] * len(told))
-    assert told["podiums"].tolist() == pytest.approx([3] * len(told))
-    assert told["points"].tolist() == pytest.approx([10] * len(told))
-    assert (told["mates"] == told["cars"]).all()
+def test_every_reached_stage_has_an_order_of_all_entries_with_probabilities(season):
+    orders = query(season, "SELECT weekend, stage, count(*) AS cars, max(predicted_position) AS last, sum(p_win) AS "
+                           "wins, sum(p_podium) AS podiums, sum(p_points) AS points, count(p_beats_teammate) AS mates "
+                           "FROM ranking.predictions GROUP BY ALL")
+    past = orders[orders["weekend"] != UPCOMING]
+    assert set(zip(past["weekend"], past["stage"], strict=True)) == {
+        (weekend, stage) for weekend in past["weekend"].unique() for stage in STAGES}
+    assert set(orders.loc[orders["weekend"] == UPCOMING, "stage"]) == {"entry", "practice"}
+    assert (orders["cars"] == orders["last"]).all()
+    assert orders["wins"].tolist() == pytest.approx([1] * len(orders))
+    assert orders["podiums"].tolist() == pytest.approx([3] * len(orders))
+    assert orders["points"].tolist() == pytest.approx([10] * len(orders))
+    assert (orders["mates"] == orders["cars"]).all()
 
 
-def test_only_races_to_come_are_simulated_and_say_by_what(season):
-    told = ask(season, "SELECT * FROM ranking.simulated_predictions")
-    assert set(told["weekend"]) == {UPCOMING} and set(told["stage"]) == {"practice"}
-    assert told["p_win"].sum() == pytest.approx(1)
-    assert sorted(told["predicted_position"]) == list(range(1, len(told) + 1))
-    assert told["races"].eq(100).all() and set(told["circuit_provenance"]) == {"circuit_prior"}
-    assert not told["in_sample"].any()
-    ahead = told.sort_values("expected_position")
-    assert ahead["pace_s"].head(5).mean() < ahead["pace_s"].tail(5).mean()
+def test_only_upcoming_races_are_simulated(season):
+    rows = query(season, "SELECT * FROM ranking.simulated_predictions")
+    assert set(rows["weekend"]) == {UPCOMING} and set(rows["stage"]) == {"practice"}
+    assert rows["p_win"].sum() == pytest.approx(1)
+    assert sorted(rows["predicted_position"]) == list(range(1, len(rows) + 1))
+    assert rows["races"].eq(100).all() and set(rows["circuit_provenance"]) == {"circuit_prior"}
+    assert not rows["in_sample"].any()
+    ordered = rows.sort_values("expected_position")
+    assert ordered["pace_s"].head(5).mean() < ordered["pace_s"].tail(5).mean()
 
 
-def test_what_came_after_a_stage_moves_nothing_of_it(season):
+def test_later_data_changes_no_earlier_stage(season):
     with season["warehouse"].read() as connection:
         features = stored_features(connection, ["2025-miami"])
         checkpoint, folder = promoted_checkpoint(connection, season["checkpoints"].folder)
@@ -62,53 +62,53 @@ def test_what_came_after_a_stage_moves_nothing_of_it(season):
         for name in added[stage]:
             other[name] = other[name].array[::-1]
         after = [rank(seen, trained, checkpoint, now) for seen in at_each_stage(other)]
-        said = [name for name in before[0].columns if name != "data_version"]
-        for number in range(at):
-            pd.testing.assert_frame_equal(after[number][said], before[number][said])
+        columns = [name for name in before[0].columns if name != "data_version"]
+        for earlier in range(at):
+            pd.testing.assert_frame_equal(after[earlier][columns], before[earlier][columns])
         assert not after[at]["score"].equals(before[at]["score"]), stage
 
 
 def test_the_same_checkpoint_predicts_the_same_again(season, materialize):
     order = "SELECT * EXCLUDE (made_at) FROM ranking.predictions ORDER BY ALL"
-    before = ask(season, order)
+    before = query(season, order)
     assert materialize(season, "race_predictions", partition="2025-miami").success
-    pd.testing.assert_frame_equal(ask(season, order), before)
+    pd.testing.assert_frame_equal(query(season, order), before)
 
 
-def test_a_forecast_of_an_earlier_stage_is_never_made_again(season, materialize):
-    made = ("SELECT stage, min(made_at) AS made_at, min(p_win) AS least FROM ranking.predictions "
-            f"WHERE weekend = '{UPCOMING}' GROUP BY ALL ORDER BY stage")
-    friday = ask(season, made).set_index("stage")
+def test_a_forecast_of_an_earlier_stage_is_never_replaced(season, materialize):
+    by_stage = ("SELECT stage, min(made_at) AS made_at, min(p_win) AS least FROM ranking.predictions "
+                f"WHERE weekend = '{UPCOMING}' GROUP BY ALL ORDER BY stage")
+    friday = query(season, by_stage).set_index("stage")
     with season["warehouse"].write("pretend that qualifying was held") as connection:
         connection.execute("UPDATE features.ranking SET stage = 'qualifying', qualifying_position = practice_place * "
                            f"20 + 1, practice_place = 1 - practice_place WHERE weekend = '{UPCOMING}'")
     saturday = {**season, "clock": Clock(fixed="2026-08-22T16:00:00+00:00")}
     assert materialize(saturday, "race_predictions", partition=UPCOMING).success
-    now = ask(season, made).set_index("stage")
+    now = query(season, by_stage).set_index("stage")
     pd.testing.assert_frame_equal(now.loc[["entry", "practice"]], friday)
     assert now.loc["qualifying", "made_at"] > friday["made_at"].max()
     assert materialize({**season, "clock": Clock(fixed="2026-08-22T18:00:00+00:00")}, "race_predictions",
                        partition=UPCOMING).success
-    later = ask(season, made).set_index("stage")
-    assert later.loc["qualifying", "made_at"] > now.loc["qualifying", "made_at"], "the stage under way follows its data"
+    later = query(season, by_stage).set_index("stage")
+    assert later.loc["qualifying", "made_at"] > now.loc["qualifying", "made_at"], "the current stage follows its data"
     assert later.loc["practice", "made_at"] == friday.loc["practice", "made_at"]
 
 
 def test_an_amended_result_reaches_the_orders_of_all_checkpoints(season, materialize):
-    """Also those that a former champion made after the race."""
+    """Including those that a former champion made after the race."""
     with season["warehouse"].write("test") as connection:
         connection.execute("""
             INSERT INTO ranking.predictions SELECT * REPLACE ('former' AS checkpoint, 30 - actual_position AS
             actual_position, true AS exact_match) FROM ranking.predictions
             WHERE weekend = '2025-miami' AND stage = 'grid'""")
     assert materialize(season, "race_predictions", partition="2025-miami").success
-    told = ask(season, "SELECT * FROM ranking.predictions WHERE weekend = '2025-miami' AND stage = 'grid'")
-    assert told["checkpoint"].nunique() == 2
-    assert told.groupby("driver")["actual_position"].nunique().eq(1).all()
-    assert (told["exact_match"] == (told["predicted_position"] == told["actual_position"])).all()
+    rows = query(season, "SELECT * FROM ranking.predictions WHERE weekend = '2025-miami' AND stage = 'grid'")
+    assert rows["checkpoint"].nunique() == 2
+    assert rows.groupby("driver")["actual_position"].nunique().eq(1).all()
+    assert (rows["exact_match"] == (rows["predicted_position"] == rows["actual_position"])).all()
 
 
-def test_f1_predict_looks_no_further_than_asked(season, monkeypatch):
+def test_f1_predict_uses_only_data_up_to_its_stage(season, monkeypatch):
     monkeypatch.setenv("F1_WAREHOUSE", season["warehouse"].path)
     grid, practice = predict_stored("2025-miami"), predict_stored("2025-miami", "practice")
     assert "known: practice" in practice.heading and "known: grid" in grid.heading
@@ -127,25 +127,25 @@ def test_f1_predict_looks_no_further_than_asked(season, monkeypatch):
     "UPDATE {} SET p_win = p_points, p_points = p_win WHERE predicted_position = 2",
 ])
 @pytest.mark.parametrize("table", ["ranking.predictions", "ranking.simulated_predictions"])
-def test_chances_that_do_not_add_up_stop_everything(season, table, damage):
+def test_probabilities_that_do_not_add_up_block(season, table, damage):
     checks = {next(iter(check.check_keys)).name: check for check in defs.asset_checks}
-    kept = ask(season, f"SELECT * FROM {table}")
+    backup = query(season, f"SELECT * FROM {table}")
     assert checks["chances_add_up"](season["warehouse"]).passed
     with season["warehouse"].write("damage") as connection:
         connection.execute(damage.format(table))
-    found = checks["chances_add_up"](season["warehouse"])
+    result = checks["chances_add_up"](season["warehouse"])
     with season["warehouse"].write("repair") as connection:
         connection.execute(f"DELETE FROM {table}")
-        connection.execute(f"INSERT INTO {table} BY NAME SELECT * FROM kept")
-    assert len(kept) and not found.passed and found.severity.value == "ERROR"
+        connection.execute(f"INSERT INTO {table} BY NAME SELECT * FROM backup")
+    assert len(backup) and not result.passed and result.severity.value == "ERROR"
 
 
-def test_a_past_race_whose_sheet_was_refused_is_not_one_to_come():
-    """Else nothing older could be learned from, and the next race would have no simulated races."""
+def test_a_past_race_with_a_refused_result_is_not_upcoming():
+    """Otherwise too few older races are left to learn from, and the next race has no simulated races."""
     features = pd.DataFrame({
         "weekend": ["2021-monaco", "2026-hungary", "2026-netherlands"],
         "race_start": pd.to_datetime(["2021-05-23T13:00Z", "2026-07-26T13:00Z", "2026-08-23T13:00Z"])})
     now = datetime(2026, 8, 22, tzinfo=UTC)
-    assert list(_to_come(features, {"2026-hungary"}, now)) == [False, False, True]
-    assert list(_to_come(features, {"2021-monaco"}, now)) == [False, True, True]  # the result is still to come
-    assert list(_to_come(features.head(1), set(), now)) == [True]  # asked for alone
+    assert list(_is_upcoming(features, {"2026-hungary"}, now)) == [False, False, True]
+    assert list(_is_upcoming(features, {"2021-monaco"}, now)) == [False, True, True]  # its result is still expected
+    assert list(_is_upcoming(features.head(1), set(), now)) == [True]  # the only weekend

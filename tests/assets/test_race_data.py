@@ -1,4 +1,4 @@
-"""Race weekends through Dagster: rerun, range, refusal, checks that pass and checks that fail."""
+"""Ingest of race weekends through Dagster: reruns, ranges, refusals, passing and failing checks."""
 from pathlib import Path
 
 import dagster as dg
@@ -13,7 +13,7 @@ LOADED = ("race_calendar", "practice_results", "qualifying_results", "race_resul
 
 
 def check_of(result: dg.ExecuteInProcessResult, name: str) -> list[dg.AssetCheckEvaluation]:
-    return [c for c in result.get_asset_check_evaluations() if c.check_name == name]
+    return [check for check in result.get_asset_check_evaluations() if check.check_name == name]
 
 
 def test_a_weekend_loads_and_a_rerun_changes_no_row(run, rows):
@@ -38,7 +38,7 @@ def test_a_range_is_one_run_and_cancelled_weekends_in_it_are_no_fault(run, rows)
     assert all(check.passed for check in result.get_asset_check_evaluations())
 
 
-def test_a_weekend_to_come_is_refused_with_one_sentence_and_nothing_is_lost(run, rows):
+def test_a_future_weekend_is_refused_with_one_sentence_and_nothing_is_lost(run, rows):
     run("race_calendar", "race_results", partition="2026-hungary")
     failed = run("race_results", partition="2026-netherlands")
     assert not failed.success
@@ -48,46 +48,46 @@ def test_a_weekend_to_come_is_refused_with_one_sentence_and_nothing_is_lost(run,
     assert rows("SELECT DISTINCT weekend FROM race.results") == [("2026-hungary",)]
 
 
-def why(failed: dg.ExecuteInProcessResult, node: str) -> str:
+def error_of(failed: dg.ExecuteInProcessResult, node: str) -> str:
     assert not failed.success
     error = failed.failure_data_for_node(node).error
     return (error.cause or error).message
 
 
-@pytest.mark.parametrize(("changes", "told"), [
+@pytest.mark.parametrize(("changes", "message"), [
     ({"f1db_path": "/nowhere"}, "no f1db release at /nowhere: set F1_F1DB_PATH to the folder or zip"),
     ({"f1db_path": None, "f1db_url": "http://127.0.0.1:9/f1db-csv.zip"}, "could not be downloaded from http://127.0.0.1"),
     ({"source": "ergast"}, "'ergast' is no source; set F1_SOURCE to one of "),
 ])
-def test_a_source_that_can_not_answer_says_why_and_nothing_is_lost(run, rows, resources, tmp_path, changes, told):
+def test_a_source_that_can_not_answer_says_why_and_nothing_is_lost(run, rows, resources, tmp_path, changes, message):
     run("race_calendar", "race_results", partition="2024-monaco")
-    held = [rows("SELECT * FROM race.results ORDER BY driver"), rows("SELECT * FROM race.calendar")]
+    before = [rows("SELECT * FROM race.results ORDER BY driver"), rows("SELECT * FROM race.calendar")]
     settings = {"source": "f1db", "f1db_path": None, "f1db_folder": str(tmp_path), "fastf1_cache": str(tmp_path)}
     resources["race_data"] = RaceData(**settings | changes)
     for asset in ("race_calendar", "race_results"):
-        assert told in why(run(asset, partition="2024-monaco"), asset)
-    assert [rows("SELECT * FROM race.results ORDER BY driver"), rows("SELECT * FROM race.calendar")] == held
+        assert message in error_of(run(asset, partition="2024-monaco"), asset)
+    assert [rows("SELECT * FROM race.results ORDER BY driver"), rows("SELECT * FROM race.calendar")] == before
 
 
-def test_a_warehouse_of_another_version_is_left_as_it_is(run, rows, resources):
+def test_a_warehouse_of_another_version_stays_unchanged(run, rows, resources):
     run("race_calendar", "race_results", partition="2024-monaco")
     with duckdb.connect(resources["warehouse"].path) as connection:
         connection.execute("UPDATE main.schema_version SET version = 99")
-    assert "holds schema version 99" in why(run("race_results", partition="2024-spain"), "race_results")
+    assert "holds schema version 99" in error_of(run("race_results", partition="2024-spain"), "race_results")
     assert rows("SELECT DISTINCT weekend FROM race.results") == [("2024-monaco",)]
 
 
 def test_a_start_that_the_source_moved_is_what_the_next_run_goes_by(run, rows, resources):
     """f1db has first practice of Singapore 2026 an hour later than our calendar."""
     assert run("race_calendar", partition="2026-singapore").success
-    beside = Path(resources["warehouse"].path).with_suffix(".calendar.csv")
-    [(told,)] = rows("SELECT practice_1_start FROM race.calendar")
-    assert weekend("2026-singapore", beside).sessions["practice_1"] == told != \
+    refreshed = Path(resources["warehouse"].path).with_suffix(".calendar.csv")
+    [(start,)] = rows("SELECT practice_1_start FROM race.calendar")
+    assert weekend("2026-singapore", refreshed).sessions["practice_1"] == start != \
         weekend("2026-singapore").sessions["practice_1"]
-    assert [w.key for w in known_weekends(beside)] == [w.key for w in known_weekends()]
+    assert [w.key for w in known_weekends(refreshed)] == [w.key for w in known_weekends()]
 
 
-def test_laps_that_the_source_never_has_are_told_not_failed(run):
+def test_laps_that_the_source_never_has_are_no_failure(run):
     result = run("race_calendar", "race_laps", partition="2024-monaco")
     assert result.success
     metadata = result.asset_materializations_for_node("race_laps")[0].metadata
@@ -108,36 +108,36 @@ def test_a_blocking_check_finds_damage_and_shows_the_rows(run, resources, check,
         connection.execute(damage)
     definition = next(d for d in race_data.race_data_checks if d.check_keys and
                       next(iter(d.check_keys)).name == check)
-    told = definition(resources["warehouse"])
-    assert not told.passed
-    assert told.severity == dg.AssetCheckSeverity.ERROR
-    assert told.metadata["rows_found"].value > 0
-    assert "2024-monaco" in str(told.metadata["rows"].value)
+    result = definition(resources["warehouse"])
+    assert not result.passed
+    assert result.severity == dg.AssetCheckSeverity.ERROR
+    assert result.metadata["rows_found"].value > 0
+    assert "2024-monaco" in str(result.metadata["rows"].value)
 
 
-def test_a_failed_blocking_check_stops_what_comes_after_it(run, rows, monkeypatch):
-    """The rows are already written then; what must not happen is that features are made of them."""
+def test_a_failed_blocking_check_stops_downstream_assets(run, rows, monkeypatch):
+    """The rows are already written, but no features are built from them."""
     run("race_calendar", partition="2024-monaco")
     from f1_pipelines.warehouse import ingest
 
-    stored = ingest.store
+    store = ingest.store
 
     def damaged(connection, fetched, accept_fewer_rows=False):
-        written = stored(connection, fetched, accept_fewer_rows)
+        written = store(connection, fetched, accept_fewer_rows)
         connection.execute("UPDATE race.results SET official_order = 2 WHERE official_order = 1")
         return written
 
     monkeypatch.setattr(race_data, "store", damaged)
     result = run("practice_results", "qualifying_results", "race_results", "ranking_features", partition="2024-monaco")
     assert not result.success
-    assert [c.passed for c in check_of(result, "classifications_are_permutations")] == [False]
+    assert [check.passed for check in check_of(result, "classifications_are_permutations")] == [False]
     assert not result.asset_materializations_for_node("ranking_features")
 
 
-def test_two_results_of_a_weekend_are_kept_as_versions(run, rows, resources):
+def test_two_results_of_a_weekend_are_stored_as_versions(run, rows, resources):
     run("race_calendar", "race_results", partition="2023-italy")
     with resources["warehouse"].write("an older sheet") as connection:
-        connection.execute("UPDATE race.results SET points = 0, content_hash = 'what was told first'")
+        connection.execute("UPDATE race.results SET points = 0, content_hash = 'first version'")
     assert run("race_results", partition="2023-italy").success
     assert rows("SELECT version, result_status, max(points) FROM race.results GROUP BY ALL ORDER BY 1") == [
         (1, "official", 0.0), (2, "amended", 25.0)]

@@ -1,4 +1,4 @@
-"""Nobody is promoted before the blocking checks of what was trained have passed, in that run and in later ones."""
+"""No checkpoint is promoted before its blocking checks have passed, in its run or a later one."""
 import dagster as dg
 import numpy as np
 import pandas as pd
@@ -18,7 +18,7 @@ from f1_pipelines.tables.strategy import DIMENSIONS, ENGINEERS, EPISODES, LEADER
 from f1_pipelines.warehouse.replace import replace_slices
 
 LOADED = ("race_calendar", "practice_results", "qualifying_results", "race_results", "ranking_features")
-TAUGHT = {"ops": {"pretrained_ranker": {"config": {"seasons": [2025], "temperature": 3.4}}}}
+TRAINING = {"ops": {"pretrained_ranker": {"config": {"seasons": [2025], "temperature": 3.4}}}}
 DECISIONS = "SELECT decision, reason FROM ranking.promotions ORDER BY decided_at, rowid"
 
 
@@ -30,7 +30,7 @@ def instance():
 
 @pytest.fixture
 def materialized(resources, instance):
-    """Materialize assets with their checks, all in one Dagster instance; whether the run succeeded."""
+    """Materialize assets with their checks in one Dagster instance; return whether the run succeeded."""
     def run(*names: str, first: str = "2025-saudi-arabia", last: str | None = None, config: dict | None = None,
             only_checks: bool = False) -> bool:
         selection = dg.AssetSelection.checks_for_assets(*(dg.AssetKey(name) for name in names)) if only_checks else \
@@ -50,10 +50,10 @@ def change(resources, *statements: str) -> None:
 
 
 def test_a_ranker_waits_for_its_blocking_checks(materialized, resources, rows):
-    """A link without a parent is there when the next one is learnt; then it is gone."""
-    pretrain = {"first": "2025-australia", "last": "2025-bahrain", "config": TAUGHT}
+    """A link without a parent exists during one update and is removed later."""
+    pretrain = {"first": "2025-australia", "last": "2025-bahrain", "config": TRAINING}
     assert materialized(*LOADED, "pretrained_ranker", **pretrain)
-    assert rows("SELECT count(*) FROM ranking.checkpoints WHERE promoted") == [(0,)], "it is not promoted as it trains"
+    assert rows("SELECT count(*) FROM ranking.checkpoints WHERE promoted") == [(0,)], "training alone promotes nothing"
     assert materialized("promoted_ranker", **pretrain | {"config": None})
     assert rows(DECISIONS) == [("promoted", "the first champion")]
     champion = rows("SELECT checkpoint FROM ranking.checkpoints WHERE promoted")
@@ -87,7 +87,7 @@ def put(connection, table, frame) -> None:
 
 @pytest.fixture
 def engineers(resources) -> dict[str, str]:
-    """Three stored engineers, examined on twelve races each, and a pupil of before; id by stage."""
+    """Ids by stage of three stored engineers, evaluated on twelve races each, and a former GRPO engineer."""
     tokenizer = train_tokenizer(["LAP 1 STAY_OUT PIT_NOW hard"], SMALL)
     rendering, folder = Rendering(tokenizer, system=False), resources["engineers"].folder
     stored, parent = {}, None
@@ -103,7 +103,7 @@ def engineers(resources) -> dict[str, str]:
              "made_at": WHEN + pd.Timedelta(hours=number), **VERSIONS}
             for number, (stage, checkpoint) in enumerate(stored.items())]
     scores = {"untrained": 0.2, "sft": 0.6, "grpo": 0.7}
-    raced = [{"policy": stage, "variant": "plain", "family": list(FAMILIES)[race % 6], "seed": race, "split": "test",
+    episodes = [{"policy": stage, "variant": "plain", "family": list(FAMILIES)[race % 6], "seed": race, "split": "test",
               "circuit": "monza", "checkpoint": stored[stage], "score": score + race / 1000, "regret": 0.1,
               "laps_called": 10, "parse_failures": 10 if stage == "untrained" else 0, "fallbacks": 0, "made_at": WHEN,
               **dict.fromkeys(DIMENSIONS, 0.5), **VERSIONS} for stage, score in scores.items() for race in range(12)]
@@ -115,18 +115,18 @@ def engineers(resources) -> dict[str, str]:
               "parse_failures": 0.0, "constant_score": False, "made_at": WHEN, **dict.fromkeys(DIMENSIONS, 0.5),
               **VERSIONS}]
     with resources["warehouse"].write("engineers") as connection:
-        for table, records in ((ENGINEERS, rows), (EPISODES, raced), (TRAINING_CURVE, curve), (LEADERBOARD, board)):
+        for table, records in ((ENGINEERS, rows), (EPISODES, episodes), (TRAINING_CURVE, curve), (LEADERBOARD, board)):
             put(connection, table, pd.DataFrame(records))
     return stored
 
 
-def test_engineers_are_promoted_after_they_were_examined(materialized, engineers, rows, resources):
+def test_engineers_are_promoted_after_their_evaluation(materialized, engineers, rows, resources):
     assert rows(PROMOTED) == [("grpo", engineers["former"])]
-    assert not engineer_promotion_checks[0](resources["warehouse"]).passed, "nobody has decided on the newest"
+    assert not engineer_promotion_checks[0](resources["warehouse"]).passed, "no decision on the newest yet"
     assert materialized("promoted_engineers")
     assert rows(PROMOTED) == sorted((stage, engineers[stage]) for stage in ("grpo", "sft", "untrained"))
     assert [offer.checkpoint for offer in promoted_engineers().values()] == [
-        engineers[stage] for stage in ("grpo", "sft", "untrained")], "the former pupil is served no more"
+        engineers[stage] for stage in ("grpo", "sft", "untrained")], "the former engineer is no longer served"
     assert engineer_promotion_checks[0](resources["warehouse"]).passed
 
 
@@ -143,13 +143,13 @@ EPISODE = "UPDATE strategy.episodes SET {} WHERE policy = '{}'"
     ("grpo", "UPDATE strategy.training_curve SET value = 0.6 WHERE metric = 'selection_score'",
      "no GRPO step beat the SFT engineer"),
 ])
-def test_an_engineer_that_fails_is_not_promoted_and_the_flow_goes_on(materialized, engineers, rows, resources, stage,
+def test_an_engineer_that_fails_is_not_promoted_and_the_run_succeeds(materialized, engineers, rows, resources, stage,
                                                                      damage, why):
     change(resources, damage)
     assert materialized("promoted_engineers")
     promoted = dict(rows(PROMOTED))
     assert engineers[stage] not in promoted.values()
-    assert promoted.get("grpo") == engineers["former" if stage == "grpo" else "grpo"], "the one of before stays"
+    assert promoted.get("grpo") == engineers["former" if stage == "grpo" else "grpo"], "the former one stays promoted"
     [(reason,)] = rows(f"SELECT promotion FROM strategy.engineers WHERE checkpoint = '{engineers[stage]}'")
     assert why in reason
     check_result = engineer_promotion_checks[0](resources["warehouse"])
@@ -157,8 +157,8 @@ def test_an_engineer_that_fails_is_not_promoted_and_the_flow_goes_on(materialize
 
 
 @pytest.mark.parametrize("damage", ["not a number", "cut off"])
-def test_an_engineer_of_broken_weights_is_served_no_more(materialized, engineers, rows, resources, damage):
-    """It was promoted; a checkpoint may hold numbers that are none, digests and all."""
+def test_a_promoted_engineer_with_broken_weights_is_no_longer_served(materialized, engineers, rows, resources, damage):
+    """The weights may be not finite although their digest is right."""
     assert materialized("promoted_engineers")
     folder = resources["engineers"].folder / engineers["sft"]
     file = folder / "model.safetensors"
@@ -190,14 +190,14 @@ def digest(file) -> str:
     return sha256_of(sorted(file.parent.glob("*.safetensors")))
 
 
-def test_practice_that_failed_a_blocking_check_is_not_served(materialized, engineers, rows, resources):
-    """`calls_stay_calls` fails in one run; in a later one nobody asks for it, and it counts all the same."""
+def test_a_grpo_engineer_that_failed_a_blocking_check_is_not_served(materialized, engineers, rows, resources):
+    """`calls_stay_calls` fails in one run and counts in a later run without it."""
     change(resources, "UPDATE strategy.training_curve SET value = 0.2 WHERE metric = 'parse_failures'")
     materialized("grpo_engineer", only_checks=True)
     assert materialized("promoted_engineers")
     assert dict(rows(PROMOTED))["grpo"] == engineers["former"]
     assert promoted_engineers()["grpo-tiny"].checkpoint == engineers["former"]
-    assert promoted_engineers()["sft-tiny"].checkpoint == engineers["sft"], "the imitator passed its own"
+    assert promoted_engineers()["sft-tiny"].checkpoint == engineers["sft"], "the SFT engineer passed its checks"
     [(reason,)] = rows(f"SELECT promotion FROM strategy.engineers WHERE checkpoint = '{engineers['grpo']}'")
     assert "blocking checks did not pass: calls_stay_calls of grpo_engineer failed in run" in reason
     change(resources, "UPDATE strategy.training_curve SET value = 0 WHERE metric = 'parse_failures'")

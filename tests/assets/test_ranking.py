@@ -1,4 +1,4 @@
-"""From stored results to a model and its predictions: what trains, what does not, and what is the same twice."""
+"""From stored results to a model and its predictions: what changes the model and what does not."""
 import pytest
 
 from f1_pipelines.sources.base import Fetched
@@ -12,7 +12,7 @@ TRAIN_ON_2025 = {"ops": {"pretrained_ranker": {"config": {"seasons": [2025], "te
 
 @pytest.fixture
 def trained(run, rows):
-    """Trains on the first races of 2025; returns (checkpoint, data_version) of the promoted ranker."""
+    """Train on the first races of 2025; return (checkpoint, data_version) of the promoted ranker."""
     def train() -> tuple[str, str]:
         assert run("ranking_features", "pretrained_ranker", "promoted_ranker", **SEASON, run_config=TRAIN_ON_2025,
                    raises=True).success
@@ -23,8 +23,8 @@ def trained(run, rows):
     return train
 
 
-def told(resources, result_status: str, first: str, second: str) -> None:
-    """Another sheet of 2025-australia comes in, with these two in front."""
+def store_sheet(resources, result_status: str, first: str, second: str) -> None:
+    """Store another result of 2025-australia, with these two drivers in front."""
     with resources["warehouse"].write("another sheet") as connection:
         sheet = RESULTS.conform(connection.execute(
             "SELECT * FROM race.current_results WHERE weekend = '2025-australia' ORDER BY official_order").df())
@@ -38,13 +38,13 @@ def told(resources, result_status: str, first: str, second: str) -> None:
 def test_only_another_official_sheet_makes_another_model(trained, resources, rows):
     checkpoint = trained()
     assert trained() == checkpoint
-    told(resources, "provisional", "max-verstappen", "lando-norris")
-    assert trained() == checkpoint, "a provisional sheet trains nothing"
-    told(resources, "official", "max-verstappen", "lando-norris")
+    store_sheet(resources, "provisional", "max-verstappen", "lando-norris")
+    assert trained() == checkpoint, "a provisional result changes nothing"
+    store_sheet(resources, "official", "max-verstappen", "lando-norris")
     amended = trained()
     assert amended[0] != checkpoint[0] and amended[1] != checkpoint[1]
-    told(resources, "official", "max-verstappen", "lando-norris")
-    assert trained() == amended, "the same sheet again is no news"
+    store_sheet(resources, "official", "max-verstappen", "lando-norris")
+    assert trained() == amended, "the same result again changes nothing"
     assert rows("SELECT version, result_status FROM race.results WHERE weekend = '2025-australia' "
                 "GROUP BY ALL ORDER BY version") == [(1, "official"), (2, "provisional"), (3, "amended")]
 
@@ -53,20 +53,20 @@ def test_a_race_without_laps_is_ranked_from_its_results(trained, run, rows):
     trained()
     assert run("race_laps", "race_predictions", **SEASON).success
     assert rows("SELECT count(*) FROM race.laps") == [(0,)]
-    ranked = rows("SELECT weekend, count(*), count(DISTINCT predicted_position), count(actual_position) "
+    orders = rows("SELECT weekend, count(*), count(DISTINCT predicted_position), count(actual_position) "
                   "FROM ranking.predictions WHERE stage = 'grid' GROUP BY ALL")
-    assert len(ranked) == 6
-    assert all(told[1:] == (20, 20, 20) for told in ranked)
+    assert len(orders) == 6
+    assert all(order[1:] == (20, 20, 20) for order in orders)
 
 
-def test_a_forecast_gets_its_outcome_though_another_model_was_promoted_since(trained, run, rows, resources):
-    """Forecast on Saturday; on Monday the results are in and the ranker has been trained again."""
+def test_a_forecast_gets_its_outcome_after_another_model_was_promoted(trained, run, rows, resources):
+    """A forecast on Saturday; on Monday the results are stored and the ranker is trained again."""
     first, _ = trained()
     assert run("race_predictions", partition="2025-miami", raises=True).success
-    with resources["warehouse"].write("pretend it was Saturday, and no result was known") as connection:
+    with resources["warehouse"].write("as on Saturday, without results") as connection:
         connection.execute("UPDATE ranking.predictions SET made_at = '2025-05-03T22:00:00Z', actual_position = NULL, "
                            "exact_match = NULL")
-    told(resources, "official", "max-verstappen", "lando-norris")
+    store_sheet(resources, "official", "max-verstappen", "lando-norris")
     second, _ = trained()
     assert second != first
     assert run("race_predictions", partition="2025-miami", raises=True).success
@@ -75,7 +75,7 @@ def test_a_forecast_gets_its_outcome_though_another_model_was_promoted_since(tra
         (True, True, 20, 20), (False, False, 20, 20)]
 
 
-def test_a_race_outside_the_training_seasons_makes_no_other_model(trained, run):
+def test_a_race_outside_the_training_seasons_changes_no_model(trained, run):
     before = trained()
     assert run("race_calendar", "practice_results", "qualifying_results", "race_results",
                partition="2026-australia").success

@@ -1,4 +1,4 @@
-"""The whole evaluation of the real seasons 2018-2026, from features to stored rows, with models of small size."""
+"""The whole evaluation of the real seasons 2018-2026, from features to stored rows, with small models."""
 from dataclasses import replace
 
 import pytest
@@ -14,7 +14,7 @@ LEARNING = {"f1net_reference", "f1net_reference_ewc", "champion", "champion_ewc"
 
 @pytest.fixture(scope="module")
 def resources(tmp_path_factory, lend, materialize):
-    """A warehouse with every real weekend, evaluated with models that learn in a second and few simulated races."""
+    """A warehouse with all real weekends, evaluated with models that train in a second and few simulated races."""
     folder = tmp_path_factory.mktemp("real-evaluation")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("F1_WAREHOUSE", str(folder / "f1.duckdb"))
@@ -24,10 +24,10 @@ def resources(tmp_path_factory, lend, materialize):
         resources = lend(folder)
         materialize(resources, "race_calendar", "practice_results", "qualifying_results", "race_results",
                     "ranking_features", partition="2018-australia", until="2026-netherlands", raises=True)
-        done = materialize(resources, "ranking_evaluation", raises=True)
-        [event] = done.asset_materializations_for_node("ranking_evaluation")
+        result = materialize(resources, "ranking_evaluation", raises=True)
+        [event] = result.asset_materializations_for_node("ranking_evaluation")
         assert [event.metadata[protocol].value for protocol in PROTOCOLS] == ["evaluated"] * 3
-        assert all(check.passed for check in done.get_asset_check_evaluations() if check.blocking)
+        assert all(check.passed for check in result.get_asset_check_evaluations() if check.blocking)
         yield resources
 
 
@@ -39,7 +39,7 @@ def rows(resources):
     return query
 
 
-def test_every_predictor_is_judged_on_every_race_of_every_protocol(rows):
+def test_every_predictor_is_evaluated_on_every_race_of_every_protocol(rows):
     predictors_of = dict(rows("SELECT protocol, list(DISTINCT predictor) FROM ranking.evaluation_summary GROUP BY 1"))
     assert {protocol: set(names) for protocol, names in predictors_of.items()} == {
         "holdout_2025": BASELINES | MODELS, "rolling_2019_2025": BASELINES | MODELS,
@@ -54,14 +54,14 @@ def test_every_predictor_is_judged_on_every_race_of_every_protocol(rows):
     ("holdout_2025", "starters", "grid", 0.648), ("holdout_2025", "starters", "qualifying", 0.652),
     ("prequential_2026", "starters", "grid", 0.684), ("prequential_2026", "starters", "qualifying", 0.703),
 ])
-def test_what_no_model_can_change_is_as_published(rows, protocol, population, predictor, spearman):
+def test_baselines_have_the_published_scores(rows, protocol, population, predictor, spearman):
     [(mean,)] = rows(f"SELECT spearman FROM ranking.evaluation_summary WHERE protocol = '{protocol}' "
                      f"AND population = '{population}' AND predictor = '{predictor}'")
     assert round(mean, 3) == spearman
 
 
-def test_a_perfect_top_ten_is_exactly_one_and_stored(rows):
-    """2024-monaco: the first ten finished as they started, which a BLAS for AVX-512 made 1.0000000000000002."""
+def test_ndcg_of_a_perfect_top_ten_is_exactly_one(rows):
+    """2024-monaco: the first ten finished as they started; with a BLAS for AVX-512 it was 1.0000000000000002."""
     assert rows("SELECT predictor, ndcg10 FROM ranking.evaluation WHERE weekend = '2024-monaco' AND ndcg10 > 0.999 "
                 "AND protocol = 'rolling_2019_2025' AND population = 'starters' ORDER BY 1") == [
         ("grid", 1.0), ("grid_logit", 1.0), ("qualifying", 1.0)]
@@ -72,9 +72,9 @@ def test_a_perfect_top_ten_is_exactly_one_and_stored(rows):
                             f"AND {column.maximum}") == [(0,)]
 
 
-def test_the_same_rows_are_not_evaluated_again(rows, resources, materialize):
+def test_unchanged_rows_are_not_evaluated_again(rows, resources, materialize):
     before = rows("SELECT * FROM ranking.evaluation_summary ORDER BY ALL")
-    done = materialize(resources, "ranking_evaluation", raises=True)
-    [event] = done.asset_materializations_for_node("ranking_evaluation")
+    result = materialize(resources, "ranking_evaluation", raises=True)
+    [event] = result.asset_materializations_for_node("ranking_evaluation")
     assert [event.metadata[protocol].value for protocol in PROTOCOLS] == ["as before"] * 3
     assert rows("SELECT * FROM ranking.evaluation_summary ORDER BY ALL") == before

@@ -1,11 +1,11 @@
-"""The simulator's assets where there are laps, and where there are none."""
+"""The simulator's assets with and without laps."""
 from f1_pipelines.resources.race_data import RaceData
 
 LOADED = ("race_calendar", "qualifying_results", "race_results", "race_laps")
 
 
 def test_without_laps_every_circuit_keeps_its_prior_and_nothing_is_validated(run, rows):
-    """f1db without an archive: the flow goes on, and says that nothing was fitted."""
+    """f1db without an archive: the run succeeds and stores priors."""
     assert run(*LOADED, "circuit_fits", "simulator_validation", partition="2024-monaco", until="2024-spain").success
     assert rows("SELECT circuit, provenance, n_laps, through FROM sim.circuits ORDER BY circuit") == [
         ("catalunya", "circuit_prior", 0, None), ("monaco", "circuit_prior", 0, None),

@@ -1,4 +1,4 @@
-"""One line per asset of the demo: real runs of Dagster in a pipe, and what a terminal shows."""
+"""One line per asset of the demo: real Dagster runs in a pipe, and live lines on a terminal."""
 import os
 import pty
 import re
@@ -48,7 +48,7 @@ def keys_are_unique():
 
 @dg.asset_check(asset=sft_engineer)
 def learns_something(context):
-    context.log.warning("said twice otherwise")
+    context.log.warning("same as the warning of the check")
     return dg.AssetCheckResult(passed=False, severity=dg.AssetCheckSeverity.WARN, description="2 % are no commands",
                                metadata={"share": 0.02})
 
@@ -67,7 +67,7 @@ def home(tmp_path: Path, monkeypatch) -> Path:
     monkeypatch.setenv("DAGSTER_HOME", str(tmp_path / "home"))
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     monkeypatch.setattr(runs, "DEFINITIONS", "f1_toy_definitions")
-    # As after the first run of the demo: two processes that create the same databases at once get in each other's way.
+    # Create the databases now: two processes that create the same ones at once fail.
     with dg.DagsterInstance.from_config(str(tmp_path / "home")):
         pass
     return tmp_path / "home"
@@ -75,18 +75,18 @@ def home(tmp_path: Path, monkeypatch) -> Path:
 
 @contextmanager
 def terminal(monkeypatch, **environment: str) -> Iterator[list[str]]:
-    """A real terminal as stdout and stderr. What was written on it is in the list at the end."""
+    """Use a real terminal as stdout and stderr. At the end, the list contains its output."""
     for name in ("NO_COLOR", "CI"):
         monkeypatch.delenv(name, raising=False)
     for name, value in {"TERM": "xterm-256color", "COLUMNS": "100", **environment}.items():
         monkeypatch.setenv(name, value)
     master, slave = pty.openpty()
-    written, shown = [], []
+    chunks, output = [], []
 
     def read() -> None:
         while True:
             try:
-                written.append(os.read(master, 4096))
+                chunks.append(os.read(master, 4096))
             except OSError:  # the other end is closed
                 return
 
@@ -96,24 +96,24 @@ def terminal(monkeypatch, **environment: str) -> Iterator[list[str]]:
         with open(slave, "w", buffering=1, encoding="utf-8") as stream, monkeypatch.context() as patched:
             patched.setattr(sys, "stdout", stream)
             patched.setattr(sys, "stderr", stream)
-            yield shown
+            yield output
     finally:
         reader.join()
         os.close(master)
-        shown.append(b"".join(written).decode())
+        output.append(b"".join(chunks).decode())
 
 
 def test_two_runs_in_a_pipe_show_one_plain_line_per_asset(home, capfd, monkeypatch):
-    with Progress(THREE) as progress, ThreadPoolExecutor(1) as beside:
-        first = beside.submit(runs.materialize, "ranking_features", "2024-monaco...2024-spain", progress=progress)
+    with Progress(THREE) as progress, ThreadPoolExecutor(1) as background:
+        first = background.submit(runs.materialize, "ranking_features", "2024-monaco...2024-spain", progress=progress)
         monkeypatch.setattr(progress, "_next_message", 0.0)  # 30 s are over
         runs.materialize("sft_engineer,nothing_to_count", progress=progress)
         first.result()
-    shown, errors = capfd.readouterr()
-    assert errors == "" and "\x1b" not in shown and "STEP_SUCCESS" not in shown
-    line = {word: text for text in shown.splitlines() for word in (*THREE, "check") if word in text}
-    lines = shown.splitlines()
-    assert len(lines) == 6, shown
+    output, errors = capfd.readouterr()
+    assert errors == "" and "\x1b" not in output and "STEP_SUCCESS" not in output
+    line = {word: text for text in output.splitlines() for word in (*THREE, "check") if word in text}
+    lines = output.splitlines()
+    assert len(lines) == 6, output
     assert re.fullmatch(r"\[\d/3\]  0:\d\d  ranking_features   \d\.\d s   4,460 rows", line["ranking_features"])
     assert re.fullmatch(r"\[\d/3\]  0:\d\d  sft_engineer       \d\.\d s   8,700 turns learned, loss 0\.310",
                         next(text for text in lines if "turns learned" in text))
@@ -127,24 +127,24 @@ def test_two_runs_in_a_pipe_show_one_plain_line_per_asset(home, capfd, monkeypat
     assert (progress.done, progress.checks_passed, progress.warnings) == (3, 1, 2)
 
 
-def test_verbose_prints_the_lines_of_dagster_as_well(home, capfd):
+def test_verbose_also_prints_dagsters_lines(home, capfd):
     with Progress(THREE, verbose=True) as progress:
         runs.materialize("sft_engineer", progress=progress)
-    shown = capfd.readouterr().out
-    assert re.search(r"^  \d\d:\d\d:\d\d - sft_engineer - step 80/120: loss 0.31, 35 s left$", shown, re.M)
-    assert re.search(r"^  .* - sft_engineer - STEP_SUCCESS - Finished execution", shown, re.M)
-    assert re.search(r"^\[1/3\].*8,700 turns learned", shown, re.M)
+    output = capfd.readouterr().out
+    assert re.search(r"^  \d\d:\d\d:\d\d - sft_engineer - step 80/120: loss 0.31, 35 s left$", output, re.M)
+    assert re.search(r"^  .* - sft_engineer - STEP_SUCCESS - Finished execution", output, re.M)
+    assert re.search(r"^\[1/3\].*8,700 turns learned", output, re.M)
 
 
-def test_an_event_log_that_cant_be_read_leaves_the_lines_of_dagster(tmp_path, capfd):
+def test_an_unreadable_event_log_falls_back_to_dagsters_lines(tmp_path, capfd):
     (tmp_path / "dagster.yaml").write_text("storage: [no mapping]")
     log = tmp_path / "log"
     log.write_text("2026-11-30 06:00:00 +0000 - dagster - DEBUG - __ASSET_JOB - 6d83222d-9777-42e6-a313-c5e89e5f8453 "
                    '- 1 - race_laps - STEP_SUCCESS - Finished execution of step "race_laps" in 1.5s.\n' * 2)
     with Progress(["race_laps"]) as progress, subprocess.Popen(["sleep", "0.7"]) as process:
         runs._follow(process, log, tmp_path, ["race_laps"], progress)
-    shown = capfd.readouterr().out
-    assert shown.count("can't be read") == 1
+    output = capfd.readouterr().out
+    assert output.count("Can't read the event log") == 1
     assert progress.done == 0
 
 
@@ -169,8 +169,8 @@ def test_lines_of_threads_do_not_mix(capfd):
     assert {match[1] for match in matches} == set(names)
 
 
-def test_a_terminal_shows_what_is_running_and_no_trace_of_it_in_the_end(monkeypatch):
-    with terminal(monkeypatch) as shown, Progress(["race_laps", "sft_engineer"]) as progress:
+def test_a_terminal_shows_running_steps_on_live_lines(monkeypatch):
+    with terminal(monkeypatch) as output, Progress(["race_laps", "sft_engineer"]) as progress:
         progress.begin("a", 2)
         for update in (Started("sft_engineer"), Message("sft_engineer", "step 40/120, 35 s left"), Started("race_laps"),
                        Finished("race_laps", 75.2, {"rows_by_table": {"race.laps": 115973}})):
@@ -180,43 +180,43 @@ def test_a_terminal_shows_what_is_running_and_no_trace_of_it_in_the_end(monkeypa
         progress.say("FAILED: [step] race_laps", error=True)
         progress.take("a", Failed("laps_have_no_holes"))
         progress.end("a")
-    assert "\x1b[2K" in shown[0], "live lines are written over"
-    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown[0])
+    assert "\x1b[2K" in output[0], "live lines are erased"
+    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", output[0])
     assert "[1/2]  0:00  race_laps       1:15   115,973 laps" in plain
     assert re.search(r"\S +0:00  sft_engineer +step 40/120, 35 s left", plain)
     assert re.search(r"\S +0:00  check +laps_have_no_holes", plain)
     assert "FAILED: [step] race_laps" in plain
 
 
-def test_work_that_is_counted_shows_on_a_terminal(monkeypatch):
-    with terminal(monkeypatch) as shown, counting("Every policy drives every race", "races") as update:
+def test_counted_work_shows_on_a_terminal(monkeypatch):
+    with terminal(monkeypatch) as output, counting("Every policy drives every race", "races") as update:
         update(12, 600)
         time.sleep(0.2)
-    assert "Every policy drives every race: 12 of 600 races" in shown[0]
+    assert "Every policy drives every race: 12 of 600 races" in output[0]
 
 
-def test_work_that_is_counted_is_silent_in_a_pipe(capfd):
+def test_counted_work_prints_nothing_in_a_pipe(capfd):
     with counting("Every policy drives every race", "races") as update:
         update(12, 600)
     assert capfd.readouterr() == ("", "")
 
 
 @pytest.mark.parametrize(("name", "value"), [("TERM", "dumb"), ("NO_COLOR", "1"), ("CI", "true")])
-def test_a_terminal_that_wants_plain_text_gets_it(monkeypatch, name, value):
+def test_a_terminal_can_request_plain_text(monkeypatch, name, value):
     with terminal(monkeypatch):
         assert interactive(sys.stdout)
-    with terminal(monkeypatch, **{name: value}) as shown:
+    with terminal(monkeypatch, **{name: value}) as output:
         assert not interactive(sys.stdout)
         with Progress(["race_laps"]) as progress:
             progress.take(1, Finished("race_laps", 3.1, {}))
             progress.take(1, CheckPassed("check a of race_laps"))
             progress.take(1, Warned("race_laps", "no tyres"))
-    assert shown[0].splitlines() == ["[1/1]  0:00  race_laps   3.1 s", "       0:00  race_laps   WARNING: no tyres"]
+    assert output[0].splitlines() == ["[1/1]  0:00  race_laps   3.1 s", "       0:00  race_laps   WARNING: no tyres"]
 
 
-def test_figures_are_of_assets_of_the_demo():
-    shown = {*flow.CALENDAR, *flow.FLOW, *flow.MEASURED, *flow.LESSONS, *flow.COMPARED, *flow.TRAINED, *flow.REPORTED}
-    assert set(FIGURES) <= shown
+def test_all_figures_are_of_assets_of_the_demo():
+    assert set(FIGURES) <= {*flow.CALENDAR, *flow.FLOW, *flow.RANKER_RESULTS, *flow.DATASET, *flow.BASELINES,
+                            *flow.TRAINING, *flow.ENGINEER_RESULTS}
 
 
 @pytest.mark.parametrize(("asset", "metadata", "expected"), [

@@ -1,4 +1,4 @@
-"""The doctor tells what is amiss at once, and ends the runs that lost their process, no others."""
+"""The doctor reports problems, and ends only runs that lost their process."""
 import os
 import shutil
 import signal
@@ -50,7 +50,7 @@ if __name__ == "__main__":
 
 @pytest.fixture
 def home(tmp_path, monkeypatch) -> Path:
-    """A DAGSTER_HOME as `make setup` makes it."""
+    """A DAGSTER_HOME like that of `make setup`."""
     folder = tmp_path / "home"
     folder.mkdir()
     shutil.copy(Path(__file__).parents[2] / "dagster.yaml", folder)
@@ -60,7 +60,7 @@ def home(tmp_path, monkeypatch) -> Path:
 
 @pytest.fixture
 def hold(home, tmp_path):
-    """Starts a run that holds the pool; returns its process and the pid of its step's process."""
+    """Start a run that holds the pool; return its process and the pid of its step's process."""
     started, steps = [], []
 
     def start(executor: str) -> tuple[subprocess.Popen, int]:
@@ -85,7 +85,7 @@ def hold(home, tmp_path):
 
 
 def kill(pid: int) -> None:
-    """Kill -9, and wait until it is gone (or a zombie, where nobody collects it)."""
+    """Kill -9, and wait until the process is gone (or a zombie, if its parent doesn't collect it)."""
     try:
         os.kill(pid, signal.SIGKILL)
     except ProcessLookupError:
@@ -94,13 +94,13 @@ def kill(pid: int) -> None:
 
 
 def state(home: Path) -> tuple[list[str], int]:
-    """Statuses of all runs, and how many slots of the pool are held."""
+    """Statuses of all runs, and the number of claimed slots of the pool."""
     with dg.DagsterInstance.from_config(str(home)) as instance:
-        held = instance.event_log_storage.get_concurrency_info("gpu").claimed_slots
-        return [run.status.value for run in instance.get_runs()], len(held)
+        claimed = instance.event_log_storage.get_concurrency_info("gpu").claimed_slots
+        return [run.status.value for run in instance.get_runs()], len(claimed)
 
 
-def test_a_killed_run_is_ended_and_its_slot_freed_a_living_one_stays(hold, home):
+def test_a_killed_run_is_ended_and_its_slot_freed_but_not_a_living_one(hold, home):
     process, _ = hold("in_process")
     assert free_pool_slots().startswith("0 runs")
     assert state(home) == (["STARTED"], 1)
@@ -121,7 +121,7 @@ def test_a_step_that_outlives_its_run_keeps_its_slot(hold, home):
     assert state(home) == (["CANCELED"], 0)
 
 
-def test_a_run_that_has_told_no_pid_yet_stays(home):
+def test_a_run_without_a_recorded_pid_stays(home):
     @dg.job
     def nothing():
         pass
@@ -132,13 +132,13 @@ def test_a_run_that_has_told_no_pid_yet_stays(home):
     assert state(home)[0] == ["STARTED"]
 
 
-@pytest.mark.parametrize(("value", "told"), [
+@pytest.mark.parametrize(("value", "message"), [
     (None, "DAGSTER_HOME is not set"), ("", "DAGSTER_HOME is not set"), ("/nowhere", "an existing folder")])
-def test_pools_without_a_home_are_one_sentence(monkeypatch, value, told):
+def test_freeing_pools_without_a_home_is_an_error(monkeypatch, value, message):
     monkeypatch.delenv("DAGSTER_HOME", raising=False)
     if value is not None:
         monkeypatch.setenv("DAGSTER_HOME", value)
-    with pytest.raises(RuntimeError, match=told):
+    with pytest.raises(RuntimeError, match=message):
         free_pool_slots()
 
 
@@ -151,38 +151,38 @@ def warehouse(tmp_path, monkeypatch) -> WarehouseFile:
     return file
 
 
-def told_of(what: str) -> tuple[bool, str]:
+def finding_on(what: str) -> tuple[bool, str]:
     [finding] = [finding for finding in diagnose() if finding.what == what]
     return finding.well, finding.text
 
 
-def test_a_file_that_was_not_published_is_told_at_once(warehouse):
-    assert told_of("warehouse") == (True, f"0 races in {warehouse.published_path}")
+def test_an_unpublished_change_is_reported(warehouse):
+    assert finding_on("warehouse") == (True, f"0 races in {warehouse.published_path}")
     with duckdb.connect(warehouse.path) as connection:
         connection.execute("COMMENT ON TABLE race.results IS 'changed'")
-    well, told = told_of("warehouse")
-    assert not well and "f1.duckdb holds more than f1.published.duckdb shows" in told
+    well, text = finding_on("warehouse")
+    assert not well and "f1.duckdb has changes that f1.published.duckdb lacks" in text
     with warehouse.write("test"):
         pass
-    assert told_of("warehouse")[0]
+    assert finding_on("warehouse")[0]
 
 
-def test_a_copy_that_stands_alone_says_how_to_keep_it(warehouse):
+def test_a_copy_without_its_warehouse_is_reported_with_a_remedy(warehouse):
     warehouse.path.unlink()
-    well, told = told_of("warehouse")
-    assert not well and "f1.duckdb is gone, while f1.published.duckdb holds" in told and "`f1 restore`" in told
+    well, text = finding_on("warehouse")
+    assert not well and "f1.duckdb is gone, while f1.published.duckdb holds" in text and "`f1 restore`" in text
     shutil.copy(warehouse.published_path, warehouse.path)
-    assert told_of("warehouse")[0]
+    assert finding_on("warehouse")[0]
 
 
-def test_a_warehouse_of_another_version_is_told(warehouse):
+def test_a_warehouse_of_another_version_is_reported(warehouse):
     with duckdb.connect(warehouse.published_path) as connection:
         connection.execute("UPDATE main.schema_version SET version = 99")
-    well, told = told_of("warehouse")
-    assert not well and "f1.published.duckdb holds schema version 99" in told
+    well, text = finding_on("warehouse")
+    assert not well and "f1.published.duckdb holds schema version 99" in text
 
 
 def test_the_sample_needs_no_network(warehouse, monkeypatch):
     monkeypatch.setenv("F1_SOURCE", "sample")
-    well, told = told_of("source")
-    assert well and "embedded" in told and "asked over" not in told
+    well, text = finding_on("source")
+    assert well and "embedded" in text and "downloaded" not in text

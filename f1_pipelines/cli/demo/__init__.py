@@ -1,1 +1,1 @@
-"""`f1 demo`: the whole flow as a newcomer runs it."""
+"""`f1 demo`: the whole flow in one command."""

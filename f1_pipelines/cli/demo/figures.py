@@ -1,15 +1,15 @@
-"""The figure that matters of each asset of the demo, from the metadata of its materialization."""
+"""The key figure of each asset in the demo, from its materialization metadata."""
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-# Where an asset says how many rows it wrote: one weekend or no weekends, a range of them.
+# Metadata keys with the number of written rows: of a range, of one weekend, of an unpartitioned asset.
 _ROWS = ("rows_written_in_range", "dagster/partition_row_count", "dagster/row_count")
-_LONGEST = 60  # characters of a text value
+_MAX_LENGTH = 60  # characters of a text value
 
-# Asset: parts of its figure, each a metadata key and how its value is printed; `key/inner` looks into a dictionary. A
-# part without a value is left out. An asset that is not here, or has none of its keys, shows its rows, or nothing.
+# Asset: parts of its figure, each a metadata key and a format; `key/inner` reads from a dictionary. Parts without a
+# value are left out. An asset without an entry here, or with no value, shows its number of rows, if known.
 FIGURES: dict[str, tuple[tuple[str, str], ...]] = {
     "race_calendar": (("rows_written_in_range", "{:,} weekends"),),
     "practice_results": (("rows_by_table/race.practice", "{:,} best laps in practice"),),
@@ -41,28 +41,23 @@ FIGURES: dict[str, tuple[tuple[str, str], ...]] = {
 
 
 def figure(asset: str, metadata: Mapping[str, Any]) -> str:
-    """The figure of an asset for people, empty if it has none.
-
-    Args:
-        asset: Name of the asset.
-        metadata: Plain values by metadata key.
-    """
-    parts = [part for key, form in FIGURES.get(asset, ()) if (part := _printed(metadata, key, form))]
+    """Format the key figure of an asset from its metadata (plain values by key); empty if it has none."""
+    parts = [part for key, form in FIGURES.get(asset, ()) if (part := _formatted(metadata, key, form))]
     if not parts:
-        parts = [part for key in _ROWS if (part := _printed(metadata, key, "{:,} rows"))][:1]
+        parts = [part for key in _ROWS if (part := _formatted(metadata, key, "{:,} rows"))][:1]
     return ", ".join(parts)
 
 
-def _printed(metadata: Mapping[str, Any], key: str, form: str) -> str:
+def _formatted(metadata: Mapping[str, Any], key: str, form: str) -> str:
     value = metadata.get(key)
     if value is None and "/" in key:
         outer, inner = key.split("/", 1)
         value = nested.get(inner) if isinstance(nested := metadata.get(outer), Mapping) else None
     if value is None:
         return ""
-    if isinstance(value, str) and len(value) > _LONGEST:
-        value = value[:_LONGEST - 3] + "..."
+    if isinstance(value, str) and len(value) > _MAX_LENGTH:
+        value = value[:_MAX_LENGTH - 3] + "..."
     try:
         return form.format(value)
-    except (ValueError, TypeError):  # a value of another kind than last time is no reason to stop the demo
+    except (ValueError, TypeError):  # a value of an unexpected type must not stop the demo
         return ""

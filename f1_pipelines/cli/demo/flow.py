@@ -1,4 +1,4 @@
-"""`make demo`: the whole flow as a newcomer runs it, and what came out."""
+"""`make demo`: run the whole flow and print its results."""
 from __future__ import annotations
 
 import os
@@ -23,19 +23,19 @@ from f1_pipelines.sources.factory import open_source
 from f1_pipelines.tables.race import RESULTS
 
 CALENDAR = ("race_calendar",)
-# What trains the ranker comes before the engineer, who holds the pool of the GPU for minutes; a run that waits for a
-# pool keeps a core busy with waiting.
+# The ranker trains before the engineer, which holds the GPU pool for minutes: a run that waits for a pool keeps a core
+# busy.
 FLOW = ("practice_results", "qualifying_results", "race_results", "race_laps", "ranking_features", "circuit_fits",
         "listnet_temperature", "pretrained_ranker", "ewc_ranker", "promoted_ranker")
-MEASURED = ("race_predictions", "ranking_evaluation", "simulator_validation")
-# The race engineer: what it learns from, who it is compared with, its training, and what came of it.
-LESSONS, COMPARED, TRAINED = ("sft_dataset",), ("scripted_races",), ("sft_engineer", "grpo_engineer")
-REPORTED = ("strategy_evaluation", "promoted_engineers", "race_story", "training_evidence")
+RANKER_RESULTS = ("race_predictions", "ranking_evaluation", "simulator_validation")
+# The race engineer: training data, policies for comparison, training, results.
+DATASET, BASELINES, TRAINING = ("sft_dataset",), ("scripted_races",), ("sft_engineer", "grpo_engineer")
+ENGINEER_RESULTS = ("strategy_evaluation", "promoted_engineers", "race_story", "training_evidence")
 
-# The race engineer as two cores train and evaluate it in ten minutes; assets alone take more held-out races.
+# Ten minutes of training and evaluation on two cores; the assets' defaults have more held-out races.
 DEMO_SIZE: Sizes = {"scripted_races": {"seeds": 40, "unseen_circuits": 8, "workers": 1},
                     "strategy_evaluation": {"seeds": 30, "unseen_circuits": 8, "hint_races": 10}}
-# Enough to see that everything runs, not to learn anything.
+# Shows that everything runs; too small to learn anything.
 TOY_SIZE: Sizes = {"sft_dataset": {"races": 2, "validation_races": 1},
                    "sft_engineer": {"settings": {"epochs": 12.0, "warmup_steps": 5, "round_races": 1,
                                                  "round_epochs": 6.0}},
@@ -47,46 +47,46 @@ SIZES: dict[str, Sizes | None] = {"demo": DEMO_SIZE, "toy": TOY_SIZE, "none": No
 
 
 def run(engineer: str = "demo", verbose: bool = False) -> None:
-    """Materialize the flow for what the source has, train a race engineer, print what was made and what to open.
+    """Materialize the flow for all weekends of the source, train a race engineer, print results and next commands.
 
     Args:
-        engineer: How much of the race engineer, a key of `SIZES`.
-        verbose: Print Dagster's own lines as well.
+        engineer: Size of the race engineer, a key of `SIZES`.
+        verbose: Also print Dagster's own lines.
 
     Raises:
-        click.ClickException: A step failed; which and why is printed.
+        click.ClickException: A step failed; the step and reason are printed.
     """
-    chosen, sizes = settings(), SIZES[engineer]
-    source = chosen.f1_source + (f" ({chosen.f1_f1db_path})" if chosen.f1_f1db_path else "")
-    click.echo(f"Race weekends from {source} into {chosen.f1_warehouse}\n")
-    engineers = (*LESSONS, *COMPARED, *TRAINED, *REPORTED) if sizes is not None else ()
-    with Progress((*CALENDAR, *FLOW, *MEASURED, *engineers), verbose) as progress:
-        upcoming = _materialize_all(chosen, sizes, progress)
+    current, sizes = settings(), SIZES[engineer]
+    source = current.f1_source + (f" ({current.f1_f1db_path})" if current.f1_f1db_path else "")
+    click.echo(f"Race weekends from {source} into {current.f1_warehouse}\n")
+    engineers = (*DATASET, *BASELINES, *TRAINING, *ENGINEER_RESULTS) if sizes is not None else ()
+    with Progress((*CALENDAR, *FLOW, *RANKER_RESULTS, *engineers), verbose) as progress:
+        upcoming = _materialize_all(current, sizes, progress)
     click.echo(f"\nMaterialized in {progress.elapsed_s:.0f} s: {progress.done} assets; {progress.checks_passed} checks "
                f"passed, {progress.warnings or 'no'} warning{'s' if progress.warnings != 1 else ''}.\n")
     for block in summary(upcoming, engineer):
         click.echo(f"{block}\n")
-    click.echo(_what_to_open(upcoming))
+    click.echo(_next_commands(upcoming))
 
 
-def _materialize_all(chosen: Settings, sizes: Sizes | None, progress: Progress) -> str:
-    """Run everything, the engineer beside what is measured of the ranker; the weekend to predict."""
-    make = partial(_materialize, progress, sizes)
-    weekends = _weekends(chosen)
-    make(CALENDAR, f"{weekends[0].key}...{weekends[-1].key}")
-    first, upcoming = span(_source(chosen), _weekends(chosen))  # once more: the source may know new weekends
-    make(FLOW, f"{first}...{upcoming}")
-    with ThreadPoolExecutor(1) as beside:  # where the engineer leaves a core idle
-        results = [beside.submit(make, MEASURED, f"{first}...{upcoming}", patient=sizes is not None)]
+def _materialize_all(current: Settings, sizes: Sizes | None, progress: Progress) -> str:
+    """Run the flow, with the engineer in parallel to the ranker's evaluation. Return the weekend to predict."""
+    run_assets = partial(_materialize, progress, sizes)
+    weekends = _weekends(current)
+    run_assets(CALENDAR, f"{weekends[0].key}...{weekends[-1].key}")
+    first, upcoming = span(_source(current), _weekends(current))  # read again: the source may have added weekends
+    run_assets(FLOW, f"{first}...{upcoming}")
+    with ThreadPoolExecutor(1) as background:  # uses the core that the engineer leaves idle
+        futures = [background.submit(run_assets, RANKER_RESULTS, f"{first}...{upcoming}", patient=sizes is not None)]
         if sizes is not None:
-            progress.say("A race engineer, from nothing: it imitates the expert, then practises in the simulator")
-            make(LESSONS)
-            results.append(beside.submit(make, COMPARED, patient=True))
-            make(TRAINED)
-        for result in results:
-            result.result()
+            progress.say("Training a race engineer: SFT on the expert's races, then GRPO in the simulator")
+            run_assets(DATASET)
+            futures.append(background.submit(run_assets, BASELINES, patient=True))
+            run_assets(TRAINING)
+        for future in futures:
+            future.result()
     if sizes is not None:
-        make(REPORTED)
+        run_assets(ENGINEER_RESULTS)
     return upcoming
 
 
@@ -95,54 +95,54 @@ def _materialize(progress: Progress, sizes: Sizes | None, assets: Sequence[str],
     materialize(",".join(assets), partitions, sizes, patient, progress)
 
 
-def _what_to_open(upcoming: str) -> str:
-    # What was set for this run must be set again, or another warehouse answers.
-    given = " ".join(f"{name}={shlex.quote(os.environ[name])}" for name in ("F1_SOURCE", "F1_F1DB_PATH", "F1_WAREHOUSE")
-                     if name in os.environ)
-    f1, tables = _command(), _near(PROJECT_ROOT / "warehouse" / "README.md")
+def _next_commands(upcoming: str) -> str:
+    # The same variables must be set again, or the commands use another warehouse.
+    variables = " ".join(f"{name}={shlex.quote(os.environ[name])}"
+                         for name in ("F1_SOURCE", "F1_F1DB_PATH", "F1_WAREHOUSE") if name in os.environ)
+    f1, tables = _command(), _relative(PROJECT_ROOT / "warehouse" / "README.md")
     lines = [("make dev", "asset graph, checks and plots on http://127.0.0.1:3000"),
              (f"{f1} serve", "pit wall on http://127.0.0.1:8000: watch a race, drive one, predict"),
-             (f"{f1} predict {upcoming}", "the whole forecast; any other weekend works too"),
+             (f"{f1} predict {upcoming}", "the whole forecast; other weekends work too"),
              (f'{f1} query "FROM race.calendar"', f"any SQL; {tables} describes the tables"),
              (f"{f1} race --family weather_roulette --seed 7 --policy expert", "a race lap by lap")]
-    return "\n".join(["What to open:", *([f"  export {given}"] if given else []),
-                      *(f"  {command:42}  {what}" for command, what in lines)])
+    return "\n".join(["Next commands:", *([f"  export {variables}"] if variables else []),
+                      *(f"  {command:42}  {description}" for command, description in lines)])
 
 
 def _command() -> str:
-    """How `f1` of this installation is called from here."""
+    """The command that calls `f1` of this installation."""
     own = Path(sys.executable).with_name("f1")
-    return "f1" if shutil.which("f1") == str(own) else _near(own)
+    return "f1" if shutil.which("f1") == str(own) else _relative(own)
 
 
-def _near(path: Path) -> str:
-    """A path as seen from the working directory, if it lies below."""
+def _relative(path: Path) -> str:
+    """The path relative to the working directory, if below it."""
     return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)
 
 
 def span(source: RaceDataSource, weekends: Sequence[Weekend]) -> tuple[str, str]:
-    """Keys of the first weekend that the source has results of, and of the next one to predict.
+    """Keys of the first weekend with results in the source, and of the next weekend to predict.
 
-    Only weekends that there is something of: a longer range would mark the others as materialized all the same.
+    A longer range would mark weekends without data as materialized.
     """
-    run = set(source.results(weekends).tables.get(RESULTS.qualified, RESULTS.empty())["weekend"])
-    held = [at for at, weekend in enumerate(weekends) if weekend.key in run]
-    after = weekends[held[-1] + 1:] if held else weekends
-    upcoming = next((weekend.key for weekend in after if weekend.planned == "scheduled"), weekends[-1].key)
-    return (weekends[held[0]].key if held else upcoming), upcoming
+    with_results = set(source.results(weekends).tables.get(RESULTS.qualified, RESULTS.empty())["weekend"])
+    raced = [at for at, weekend in enumerate(weekends) if weekend.key in with_results]
+    later = weekends[raced[-1] + 1:] if raced else weekends
+    upcoming = next((weekend.key for weekend in later if weekend.planned == "scheduled"), weekends[-1].key)
+    return (weekends[raced[0]].key if raced else upcoming), upcoming
 
 
-def _weekends(chosen: Settings) -> tuple[Weekend, ...]:
-    """Those of the demo, by race start: all, but with FastF1, which loads a weekend for minutes, from this season."""
-    known = known_weekends(chosen.calendar_path)
-    if chosen.f1_source != "fastf1":
+def _weekends(current: Settings) -> tuple[Weekend, ...]:
+    """Weekends of the demo, by race start: all, or with FastF1 (minutes per weekend) those since the current season."""
+    known = known_weekends(current.calendar_path)
+    if current.f1_source != "fastf1":
         return known
     season = max(weekend.season for weekend in known if weekend.race_start <= datetime.now(UTC))
     return tuple(weekend for weekend in known if weekend.season >= season)
 
 
-def _source(chosen: Settings) -> RaceDataSource:
+def _source(current: Settings) -> RaceDataSource:
     return open_source(
-        chosen.f1_source, lambda: datetime.now(UTC), f1db_path=chosen.f1_f1db_path, f1db_url=chosen.f1_f1db_url,
-        f1db_folder=chosen.f1_warehouse.with_name("f1db"), fastf1_cache=chosen.f1_fastf1_cache,
-        calendar_path=chosen.calendar_path)
+        current.f1_source, lambda: datetime.now(UTC), f1db_path=current.f1_f1db_path, f1db_url=current.f1_f1db_url,
+        f1db_folder=current.f1_warehouse.with_name("f1db"), fastf1_cache=current.f1_fastf1_cache,
+        calendar_path=current.calendar_path)

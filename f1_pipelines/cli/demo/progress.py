@@ -1,4 +1,4 @@
-"""How the demo shows its runs: one line per asset, and on a terminal live lines for what is running."""
+"""Progress of the demo: one line per asset, and on a terminal live lines for running steps."""
 from __future__ import annotations
 
 import sys
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rich.spinner import Spinner
     from rich.table import Table
 
-MESSAGE_EVERY_S = 30.0  # between two messages of running assets where they can't be written over
+MESSAGE_EVERY_S = 30.0  # between two messages of running assets without a terminal [s]
 _STARTING = "starting Dagster"
 
 
@@ -33,11 +33,11 @@ class _Running:
 
 
 class Progress:
-    """Prints what runs do; several threads may call it at the same time, each line stays whole.
+    """Prints the progress of runs. Thread-safe.
 
     Args:
-        assets: Names of all assets that will be materialized.
-        verbose: Print Dagster's own lines as well, and show nothing live.
+        assets: Names of all assets to be materialized.
+        verbose: Also print Dagster's own lines, and show no live lines.
     """
 
     def __init__(self, assets: Sequence[str], verbose: bool = False) -> None:
@@ -45,7 +45,7 @@ class Progress:
         self._width = max(map(len, assets), default=0)
         self._lock, self._start = threading.RLock(), time.monotonic()
         self._next_message = self._start + MESSAGE_EVERY_S
-        # Replaced, never changed: the thread that draws reads it without a lock, since it holds rich's.
+        # Replaced, never mutated: the drawing thread reads it without this lock, because it holds rich's.
         self._running: dict[tuple[Hashable, str], _Running] = {}
         self._live: Live | None = None
         self._spinner: Spinner | None = None
@@ -70,26 +70,26 @@ class Progress:
 
     @property
     def elapsed_s(self) -> float:
-        """Since the start [s]."""
+        """Time since the start [s]."""
         return time.monotonic() - self._start
 
     def say(self, text: str, error: bool = False) -> None:
-        """Print a line or several, above what is live; `error` on stderr."""
+        """Print text above the live lines; on stderr if `error`."""
         with self._lock:
-            # A terminal that shows both must get both by one way, or the live lines are torn.
+            # If one terminal shows both streams, write through rich, or the live lines break.
             if self._live and not (error and not interactive(sys.stderr)):
                 self._live.console.print(text, markup=False, soft_wrap=True)
             else:
                 click.echo(text, err=error)
 
     def begin(self, run: Hashable, n_assets: int) -> None:
-        """A process starts; it takes seconds until its first step."""
+        """Show that a process starts; its first step takes seconds."""
         with self._lock:
             self._set(run, "", _Running(_STARTING, time.monotonic(),
                                         f"{n_assets} assets" if n_assets > 1 else "1 asset"))
 
     def end(self, run: Hashable) -> None:
-        """A process ended: nothing of it is live any more."""
+        """Remove the live lines of a process that ended."""
         with self._lock:
             self._running = {key: line for key, line in self._running.items() if key[0] != run}
 
@@ -126,9 +126,9 @@ class Progress:
             self._next_message = now + MESSAGE_EVERY_S
             self.say(self._line(step, "...", text))
 
-    def _line(self, name: str, took: str, text: str, count: str | None = None) -> str:
+    def _line(self, name: str, time_taken: str, text: str, count: str | None = None) -> str:
         count = " " * len(self._count()) if count is None else count
-        name = f"{name:<{self._width}}  {took:>6}" if took else name
+        name = f"{name:<{self._width}}  {time_taken:>6}" if time_taken else name
         return f"{count} {clock(self.elapsed_s):>5}  {name}   {text}".rstrip()
 
     def _count(self) -> str:

@@ -1,4 +1,4 @@
-"""Materialize assets in a process of its own, and follow what it does."""
+"""Materialize assets in a separate process and show its progress."""
 from __future__ import annotations
 
 import json
@@ -21,48 +21,48 @@ from f1_pipelines.settings import PROJECT_ROOT
 
 DEFINITIONS = "f1_pipelines.definitions"
 POLL_S = 0.5
-_ATTEMPTS = 4  # to read the event log, before Dagster's own lines are shown instead
+_ATTEMPTS = 4  # at reading the event log, before showing Dagster's own lines instead
 _UNREADABLE: Final = "unreadable"
 Sizes = dict[str, dict[str, Any]]
 
 
 def materialize(selection: str, partitions: str | None = None, sizes: Sizes | None = None, patient: bool = False,
                 progress: Progress | None = None) -> None:
-    """Run `dagster asset materialize`, and show each asset when it is done.
+    """Run `dagster asset materialize` and show each asset when it is done.
 
     Args:
         selection: Names of assets, separated by commas.
-        partitions: Range of weekends, `first...last`; None for assets that have no weekend.
-        sizes: Configuration of the assets that it names.
-        patient: Let other processes go first.
-        progress: Where it is shown; lines for these assets alone by default.
+        partitions: Range of weekends, `first...last`; None for unpartitioned assets.
+        sizes: Config by asset name.
+        patient: Run at low CPU priority.
+        progress: Progress display; by default a new one for these assets.
 
     Raises:
-        click.ClickException: It failed. Why is printed: each failed step with its error, each failed check with its
-            rows, and where the whole output lies.
+        click.ClickException: The run failed. Prints each failed step with its error, each failed check with its rows,
+            and the path of the whole log.
     """
     assets = selection.split(",")
     command = [*(["nice", "-n", "10"] if patient else []), sys.executable, "-m", "dagster", "asset", "materialize",
                "-m", DEFINITIONS, "--select", selection,
                *(["--partition-range", partitions] if partitions else [])]
-    if configured := {name: {"config": sizes[name]} for name in assets if sizes and name in sizes}:
-        command += ["--config-json", json.dumps({"ops": configured})]
-    shown = progress or Progress(assets)
+    if ops := {name: {"config": sizes[name]} for name in assets if sizes and name in sizes}:
+        command += ["--config-json", json.dumps({"ops": ops})]
+    progress = progress or Progress(assets)
     with _dagster_home() as home, tempfile.NamedTemporaryFile(
             "w", prefix="f1-demo-", suffix=".log", delete=False, encoding="utf-8") as log:
         environment = {**os.environ, "PYTHONWARNINGS": "ignore::FutureWarning", "DAGSTER_HOME": str(home)}
         with subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, env=environment) as process:
-            _follow(process, Path(log.name), home, assets, shown)
+            _follow(process, Path(log.name), home, assets, progress)
         if not process.returncode:
             os.unlink(log.name)
             return
-        failed = reasons(Path(log.name).read_text(encoding="utf-8", errors="replace").splitlines(keepends=True),
-                         process.returncode, home)
-    # At once, and not only with the exception: what runs beside may go on for minutes before that is seen.
-    shown.say("\n".join(["", *(f"FAILED: {reason}" for reason in failed), f"The whole log: {log.name}", ""]),
-              error=True)
-    raise click.ClickException(f"failed: {', '.join(reason.what for reason in failed)}; the reason stands above, the "
-                               f"whole log in {log.name}; `f1 doctor` checks the installation")
+        failures = reasons(Path(log.name).read_text(encoding="utf-8", errors="replace").splitlines(keepends=True),
+                           process.returncode, home)
+    # Print now: the exception may only show minutes later, after parallel runs.
+    progress.say("\n".join(["", *(f"FAILED: {failure}" for failure in failures), f"The whole log: {log.name}", ""]),
+                 error=True)
+    raise click.ClickException(f"failed: {', '.join(failure.what for failure in failures)}; see the reason above and "
+                               f"the whole log in {log.name}; `f1 doctor` checks the installation")
 
 
 def _follow(process: subprocess.Popen[bytes], log: Path, home: Path, assets: list[str], progress: Progress) -> None:
@@ -74,11 +74,11 @@ def _follow(process: subprocess.Popen[bytes], log: Path, home: Path, assets: lis
         while process.poll() is None:
             view.update()
             time.sleep(POLL_S)
-        view.update(last=True)  # what came since the last look
+        view.update(last=True)
 
 
 class _View:
-    """What one process printed and logged so far, as shown."""
+    """Shows the output and events of one process."""
 
     def __init__(self, process: subprocess.Popen[bytes], output: BinaryIO, home: Path, assets: list[str],
                  progress: Progress, opened: ExitStack) -> None:
@@ -89,7 +89,7 @@ class _View:
         self._show_output, self._attempts = progress.verbose, 0
 
     def update(self, last: bool = False) -> None:
-        """Show what is new; `last` when nothing more will come."""
+        """Show new output and events; `last` if the process has ended."""
         *lines, self._rest = (self._rest + self._output.read()).split(b"\n")
         for line in (line.decode(errors="replace") for line in lines):
             self._run_id = self._run_id or run_of(line) or ""
@@ -104,11 +104,11 @@ class _View:
             if isinstance(self._events, RunEvents):
                 updates.extend(self._events.new())
             self._attempts = 0
-        except Exception as problem:  # whatever keeps the log from being read, the run goes on
+        except Exception as problem:  # the run continues even if its log can't be read
             self._attempts += 1
             if self._attempts == _ATTEMPTS or last:  # a database may be locked for a moment
                 self._events, self._show_output = _UNREADABLE, True
-                self._progress.say(f"The event log in {self._home} can't be read ({problem}): Dagster's own lines "
+                self._progress.say(f"Can't read the event log in {self._home} ({problem}); showing Dagster's own lines "
                                    "instead")
         for update in updates:
             self._progress.take(self._process, update)
@@ -116,9 +116,9 @@ class _View:
 
 @contextmanager
 def _dagster_home() -> Iterator[Path]:
-    """The caller's own, else one that goes when the run is over: its event log says why a run failed."""
-    if given := os.environ.get("DAGSTER_HOME"):
-        yield Path(given)
+    """DAGSTER_HOME if set, else a temporary folder, for the event log of the run."""
+    if home := os.environ.get("DAGSTER_HOME"):
+        yield Path(home)
         return
     with tempfile.TemporaryDirectory(prefix="f1-demo-home-") as folder:
         Path(folder, "dagster.yaml").write_bytes((PROJECT_ROOT / "dagster.yaml").read_bytes())
