@@ -21,7 +21,7 @@ QUESTIONS = {  # the inspection that would have helped, by kind of failure
 
 
 def signal_of(race: Rollout, regret: Regret, loss: Loss, kind: str) -> str:
-    """Return one sentence: where the signal was, or the inspection and lap that gave or would have given it."""
+    """Return one sentence: where the signal was, or the inspection and lap that gave or would give it."""
     if kind in QUESTIONS:
         return _answer(race, regret, loss, kind)
     lap = loss.first
@@ -31,7 +31,8 @@ def signal_of(race: Rollout, regret: Regret, loss: Loss, kind: str) -> str:
         assert due is not None  # else the kind would differ
         return _closed(race, due[0])
     if kind == "rule_broken":
-        return f'The briefing said "Two dry compounds required"; lap {lap} showed that only {observation.used[0]} was used.'
+        used = observation.used[0]
+        return f'The briefing said "Two dry compounds required"; lap {lap} showed that only {used} was used.'
     if kind == "wrong_compound":
         rule = observation.briefing.split(";")[0]
         return f'The briefing said "{rule}"; {observation.laps - lap} laps were to go after lap {lap}.'
