@@ -1,1 +1,1 @@
-"""Checkpoints of all models: folders named by their content, written whole or not at all."""
+"""Checkpoints of all models: folders named by their content and written atomically."""

@@ -1,8 +1,8 @@
 """A store of checkpoints: each is a folder with its weights and `meta.json`, named by a digest of its content.
 
-- The id is a digest of the meaning in `meta.json`, which holds the digests of the weights: the same training on the
-  same data is the same checkpoint, wherever and however often it runs.
-- A checkpoint is written under a name with a leading dot, synced, then renamed: no reader ever meets half of one.
+- The id is a digest of the identity in `meta.json`, which holds the digests of the weights: the same training on the
+  same data gives the same checkpoint, on any run.
+- A checkpoint is written under a name with a leading dot, synced, then renamed: readers never see half of one.
 - No pickle: weights are safetensors, the rest is JSON.
 """
 from __future__ import annotations
@@ -22,39 +22,39 @@ _BLOCK = 1 << 20
 
 
 class CheckpointError(RuntimeError):
-    """A checkpoint can't be used. One sentence: what came, what was wanted, what to do."""
+    """A checkpoint can't be used. The message says why and what to do."""
 
 
-def checkpoint_id(meaning: Mapping[str, Any]) -> str:
-    """Twelve hex digits from what a checkpoint means; times, metrics and versions of code are no part of it."""
-    return hashlib.sha256(json.dumps(meaning, sort_keys=True).encode()).hexdigest()[:12]
+def checkpoint_id(identity: Mapping[str, Any]) -> str:
+    """Return twelve hex digits from a checkpoint's identity, without times, metrics and versions of code."""
+    return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:12]
 
 
 @contextmanager
 def temporary_folder(folder: Path) -> Iterator[Path]:
-    """A hidden folder inside `folder` to write a checkpoint into; what `commit` did not rename is removed."""
-    growing = folder / f".{uuid4().hex}"
-    growing.mkdir(parents=True)
+    """Create a hidden folder inside `folder` to write a checkpoint into. Removes it unless `commit` renamed it."""
+    temporary = folder / f".{uuid4().hex}"
+    temporary.mkdir(parents=True)
     try:
-        yield growing
+        yield temporary
     finally:
-        shutil.rmtree(growing, ignore_errors=True)
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
-def commit(growing: Path, target: Path, meta: Mapping[str, Any], is_intact: Callable[[Path], bool]) -> bool:
-    """Put a written checkpoint into its place.
+def commit(temporary: Path, target: Path, meta: Mapping[str, Any], is_intact: Callable[[Path], bool]) -> bool:
+    """Move a written checkpoint to its place.
 
     Args:
-        growing: Folder with all files but `meta.json`.
+        temporary: Folder with all files except `meta.json`.
         target: The checkpoint's folder, named by its id.
         meta: Content of `meta.json`.
-        is_intact: Whether a checkpoint that is already at `target` can be used. A damaged one is replaced.
+        is_intact: Whether an existing checkpoint at `target` can be used. A damaged one is replaced.
 
     Returns:
-        Whether it was stored; False if an intact one was there before, or another process was first.
+        Whether it was stored; False if an intact one exists, or another process was first.
     """
-    (growing / META).write_text(json.dumps(meta, indent=2, sort_keys=True))
-    for path in growing.iterdir():
+    (temporary / META).write_text(json.dumps(meta, indent=2, sort_keys=True))
+    for path in temporary.iterdir():
         with path.open("rb+") as file:
             os.fsync(file.fileno())
     if target.exists():
@@ -62,7 +62,7 @@ def commit(growing: Path, target: Path, meta: Mapping[str, Any], is_intact: Call
             return False
         shutil.rmtree(target, ignore_errors=True)
     try:
-        growing.rename(target)
+        temporary.rename(target)
     except OSError:
         if target.exists():
             return False
@@ -71,11 +71,11 @@ def commit(growing: Path, target: Path, meta: Mapping[str, Any], is_intact: Call
 
 
 def read_meta(path: Path) -> dict[str, Any]:
-    """`meta.json` of a checkpoint.
+    """Read `meta.json` of a checkpoint.
 
     Raises:
-        FileNotFoundError: There is none.
-        ValueError: It is no JSON object.
+        FileNotFoundError: The file is missing.
+        ValueError: It is not a JSON object.
     """
     meta = json.loads((path / META).read_text())
     if not isinstance(meta, dict):
@@ -84,10 +84,10 @@ def read_meta(path: Path) -> dict[str, Any]:
 
 
 def sha256_of(paths: Iterable[Path]) -> str:
-    """Digest of the content of files, one after the other.
+    """Return the digest of the content of files, one after the other.
 
     Raises:
-        FileNotFoundError: One of them is not there.
+        FileNotFoundError: A file is missing.
     """
     digest = hashlib.sha256()
     for path in paths:

@@ -1,4 +1,4 @@
-"""Model card of an engineer from the rows of the warehouse: what it is, its scores, its limits."""
+"""Model card of an engineer from rows of the warehouse: description, scores, limits."""
 from __future__ import annotations
 
 import json
@@ -19,20 +19,20 @@ ORIGINS = {"fresh": "weights drawn from the training seed", "package": "weights 
 
 
 def model_card(engineer: Mapping[str, Any], leaderboard: pd.DataFrame, episodes: pd.DataFrame) -> str:
-    """The card of a checkpoint in Markdown.
+    """Write the card of a checkpoint in Markdown.
 
     Args:
-        engineer: Its row of `strategy.engineers`.
+        engineer: Row of `strategy.engineers`.
         leaderboard: Rows of `strategy.leaderboard`, of all policies.
-        episodes: Rows of `strategy.episodes`; only those of this checkpoint count.
+        episodes: Rows of `strategy.episodes`; those of other checkpoints are ignored.
     """
     board = leaderboard[leaderboard["checkpoint"] == engineer["checkpoint"]]
-    own = episodes[episodes["checkpoint"] == engineer["checkpoint"]]
+    races = episodes[episodes["checkpoint"] == engineer["checkpoint"]]
     parts = [_head(engineer), _training(engineer)]
     if board.empty:
         parts.append("## Scores\n\nNot evaluated yet: materialize `strategy_evaluation`.")
     else:
-        parts += [_scores(board, leaderboard), _limits(board, leaderboard), _seeds(own)]
+        parts += [_scores(board, leaderboard), _limits(board, leaderboard), _seeds(races)]
     return "\n\n".join([*parts, _loading(engineer)]) + "\n"
 
 
@@ -75,8 +75,8 @@ def _training(engineer: Mapping[str, Any]) -> str:
 def _scores(board: pd.DataFrame, leaderboard: pd.DataFrame) -> str:
     rows = [f"| {row.family} | {row.variant} | {row.n} | {row.mean:.3f} ({row.low:.3f} to {row.high:.3f}) | "
             f"{_gap(row)} | {_dashed(row.regret, '{:.3f}')} | {row.parse_failures:.2%} |" for row in board.itertuples()]
-    whole = leaderboard[(leaderboard["family"] == ALL) & (leaderboard["variant"] == "plain")].sort_values("mean")
-    others = ", ".join(f"{row.policy} {row.mean:.3f}" for row in whole.itertuples())
+    overall = leaderboard[(leaderboard["family"] == ALL) & (leaderboard["variant"] == "plain")].sort_values("mean")
+    others = ", ".join(f"{row.policy} {row.mean:.3f}" for row in overall.itertuples())
     return ("## Scores\n\nMean score of held-out races in [0, 1] with its 95 % bootstrap interval. Gap closed: (this - "
             "untrained) / (expert - untrained) on the same races. Greedy decoding, no fallback policy.\n\n"
             "| family | variant | races | score | gap closed | regret to the oracle | parse failures |\n"
@@ -85,32 +85,32 @@ def _scores(board: pd.DataFrame, leaderboard: pd.DataFrame) -> str:
 
 
 def _limits(board: pd.DataFrame, leaderboard: pd.DataFrame) -> str:
-    """Its limits, as far as the data shows them."""
+    """Limits that the data shows."""
     plain = board[board["variant"] == "plain"].set_index("family")
     limits = ["Knows sprints of 10 to 15 laps with six cars in this project's simulator, nothing about real races."]
     expert = leaderboard[(leaderboard["policy"] == "expert") & (leaderboard["variant"] == "plain")].set_index("family")
-    behind = (expert["mean"] - plain["mean"]).drop([ALL, UNSEEN_CIRCUIT], errors="ignore").dropna().sort_values()
-    for family, gap in behind[::-1].head(WORST).items():
+    gaps = (expert["mean"] - plain["mean"]).drop([ALL, UNSEEN_CIRCUIT], errors="ignore").dropna().sort_values()
+    for family, gap in gaps[::-1].head(WORST).items():
         limits.append(f"{gap:.3f} behind the expert in {family} ({plain.loc[family, 'mean']:.3f}).")
     if UNSEEN_FAMILY in plain.index:
         limits.append(f"{UNSEEN_FAMILY} was never trained on: {_mean(plain.loc[UNSEEN_FAMILY])}.")
     if UNSEEN_CIRCUIT in plain.index:
         limits.append(f"Circuits never trained on: {_mean(plain.loc[UNSEEN_CIRCUIT])}.")
-    whole = board[board["family"] == ALL].set_index("variant")
-    if "renamed" in whole.index and "plain" in whole.index:
-        limits.append(f"With other car numbers and an unknown circuit name: {_mean(whole.loc['renamed'])}, else "
-                      f"{whole.loc['plain', 'mean']:.3f}.")
-    failed = float(board["parse_failures"].max())
-    limits.append(f"{failed:.2%} of its outputs did not parse at worst; each costs at least what STAY_OUT costs."
-                  if failed else "All its outputs parsed.")
+    overall = board[board["family"] == ALL].set_index("variant")
+    if "renamed" in overall.index and "plain" in overall.index:
+        limits.append(f"With other car numbers and an unknown circuit name: {_mean(overall.loc['renamed'])}, "
+                      f"otherwise {overall.loc['plain', 'mean']:.3f}.")
+    parse_failures = float(board["parse_failures"].max())
+    limits.append(f"Up to {parse_failures:.2%} of its outputs did not parse; each costs at least as much as STAY_OUT."
+                  if parse_failures else "All its outputs parsed.")
     if (board["constant_score"].astype(bool)).any():
-        limits.append("Its score is the same in every race of a family, so something is wrong with it.")
+        limits.append("Its score is the same in every race of a family, which points to a defect.")
     return "## Limits\n\n" + "\n".join(f"- {line}" for line in limits)
 
 
-def _seeds(own: pd.DataFrame) -> str:
+def _seeds(episodes: pd.DataFrame) -> str:
     rows = [f"| {split} | {family} | {len(races)} | {_ranges(races)} |"
-            for (split, family), races in own.drop_duplicates(["family", "seed"]).groupby(["split", "family"])]
+            for (split, family), races in episodes.drop_duplicates(["family", "seed"]).groupby(["split", "family"])]
     return ("## Held-out races\n\nNever trained on and not used to choose a checkpoint.\n\n"
             "| split | family | races | seeds |\n| --- | --- | --: | --- |\n" + "\n".join(rows))
 
@@ -122,7 +122,7 @@ def _loading(engineer: Mapping[str, Any]) -> str:
             f"engineer = load_engineer(Path(\"{engineer['path']}\"))  # in the folder of checkpoints\n"
             "environment = RaceEnvironment()\nobservation = environment.reset(7, \"late_safety_car\")\n"
             "print(engineer.commands([observation.text]))\n```\n\n`transformers` can "
-            "read the folder, too; the chat template is the tokenizer's. `meta.json` holds versions and digests, and "
+            "read the folder, too; the chat template is the tokenizer's. `meta.json` holds versions and digests; "
             "`load_engineer` refuses other versions.")
 
 
@@ -139,5 +139,5 @@ def _gap(row: Any) -> str:
     return "-" if pd.isna(row.gap_closed) else f"{row.gap_closed:.0%} ({row.gap_low:.0%} to {row.gap_high:.0%})"
 
 
-def _dashed(value: object, form: str) -> str:
-    return "-" if pd.isna(value) else form.format(value)
+def _dashed(value: object, template: str) -> str:
+    return "-" if pd.isna(value) else template.format(value)

@@ -1,4 +1,4 @@
-"""Profiles: which language model is trained, and with which settings. `F1_PROFILE` names one.
+"""Profiles: a language model to train and its settings. `F1_PROFILE` names one.
 
 Sizes and rates of `tiny` are measured (docs/lab-notes/race-engineer.md); those of the other profiles follow the
 libraries' authors and short trials.
@@ -13,12 +13,12 @@ Weights = Literal["fresh", "package", "hub"]
 
 
 class UnknownProfile(ValueError):
-    """A profile that does not exist."""
+    """No profile has this name."""
 
 
 @dataclass(frozen=True)
 class Architecture:
-    """Sizes of a model trained from nothing: Qwen3 with tied embeddings."""
+    """Sizes of a model trained from scratch: Qwen3 with tied embeddings."""
 
     hidden: int = 128
     layers: int = 3
@@ -44,7 +44,7 @@ class SftSettings:
 
     epochs: float = 1.0  # over the expert's own races
     dagger_rounds: int = 2
-    dagger_races: int = 40  # that the student drives in a round, of each family
+    dagger_races: int = 40  # of each family, driven by the student in a round
     dagger_epochs: float = 1.25  # over all turns so far, after each round
     batch_size: int = 16  # turns per device and backward pass
     gradient_accumulation_steps: int = 1
@@ -53,22 +53,22 @@ class SftSettings:
     min_lr_rate: float = 0.05  # share of `learning_rate` at the end of the cosine
     warmup_steps: int = 50
     weight_decay: float = 0.01
-    max_turns: int | None = None  # random subset of the dataset; None takes all
+    max_turns: int | None = None  # random subset of the dataset; None uses all
 
-    def taken(self, turns: int) -> int:
-        """How many of `turns` turns are learnt from."""
+    def turns_used(self, turns: int) -> int:
+        """Return how many of `turns` turns are trained on."""
         return turns if self.max_turns is None else min(turns, self.max_turns)
 
 
 @dataclass(frozen=True)
 class GrpoSettings:
-    """GRPO in the simulator; `training.rollout_sampler` says how a step samples and rewards."""
+    """GRPO in the simulator; see `training.rollout_sampler` for sampling and rewards."""
 
     steps: int = 40
     races: int = 10  # rollouts per step
-    states: int = 16  # x `num_generations`: completions that a step has room for
+    states: int = 16  # x `num_generations` is the number of completions in a step
     oversampling: int = 4  # x `states` states are sampled; those whose completions differ fill the step
-    num_generations: int = 8  # completions drawn at each state; equal ones are learnt from once, with their count
+    num_generations: int = 8  # completions sampled at each state; equal ones are trained on once, with their count
     learning_rate: float = 3e-4
     temperature: float = 1.0
     beta: float = 0.0  # weight of the KL to the SFT policy
@@ -79,7 +79,7 @@ class GrpoSettings:
 Settings = TypeVar("Settings", SftSettings, GrpoSettings)
 
 # Field -> name in stored settings (meta.json, which checkpoint ids hash; strategy.engineers; MLflow parameters).
-# Ids stay the same because stored names do. Run configs may use either name.
+# The stored names must not change, or ids would. Run configs may use either name.
 STORED_NAMES = {
     SftSettings: {
         "dagger_rounds": "rounds", "dagger_races": "round_races", "dagger_epochs": "round_epochs",
@@ -89,7 +89,7 @@ STORED_NAMES = {
         "oversampling": "looks", "num_generations": "samples", "learning_rate": "lr", "entropy_coef": "entropy",
         "batch_size": "batch"},
 }
-# Options that no longer exist, at the value they were stored with: ids of checkpoints that never used them stay.
+# Removed options, with the value that checkpoints without them have stored, so that ids stay the same.
 STORED_CONSTANTS: dict[type, dict[str, float]] = {
     SftSettings: {},
     GrpoSettings: {"agreement": 0.0, "two_compounds": 0.0, "easy_steps": 0, "rejection_rounds": 0, "copies": 0.0},
@@ -97,14 +97,14 @@ STORED_CONSTANTS: dict[type, dict[str, float]] = {
 
 
 def stored_settings(settings: SftSettings | GrpoSettings) -> dict[str, Any]:
-    """Settings under the names that checkpoints and the warehouse store."""
+    """Return settings under their names in checkpoints and the warehouse."""
     names = STORED_NAMES[type(settings)]
     return {**{names.get(name, name): value for name, value in asdict(settings).items()},
             **STORED_CONSTANTS[type(settings)]}
 
 
 def with_changes(settings: Settings, changes: Mapping[str, Any]) -> Settings:
-    """Settings with some fields changed, each named as the field or as it is stored.
+    """Change some settings, each by its field name or its stored name.
 
     Raises:
         TypeError: No such field.
@@ -115,7 +115,7 @@ def with_changes(settings: Settings, changes: Mapping[str, Any]) -> Settings:
 
 @dataclass(frozen=True)
 class Profile:
-    """One language model and how it is trained."""
+    """A language model and the settings of its training."""
 
     name: str
     weights: Weights
@@ -125,7 +125,7 @@ class Profile:
     lora: Lora | None = None
     bf16: bool = False
     min_free_gib: float = 1.0  # refuse to train below this
-    generation_batch: int = 64  # prompts generated for at a time
+    generation_batch: int = 64  # prompts in a batch of generation
     max_new_tokens: int = 40
     sft: SftSettings = field(default_factory=SftSettings)
     grpo: GrpoSettings = field(default_factory=GrpoSettings)
@@ -150,7 +150,7 @@ PROFILES = {profile.name: profile for profile in (
 
 
 def profile_of(name: str) -> Profile:
-    """The profile with this name.
+    """Return the profile with this name.
 
     Raises:
         UnknownProfile: No such profile; the message lists the valid names.

@@ -9,7 +9,7 @@ from f1_pipelines.sim.environment.environment import RaceEnvironment
 from f1_pipelines.sim.environment.observation import Observation
 from f1_pipelines.sim.scenarios import Scenario
 
-BatchPolicy = Callable[[Sequence[str]], Sequence[str]]  # texts of observations -> raw outputs
+BatchPolicy = Callable[[Sequence[str]], Sequence[str]]  # observation texts -> raw outputs
 
 
 @dataclass
@@ -19,7 +19,7 @@ class Rollout:
     scenario: Scenario
     environment: RaceEnvironment
     observations: list[Observation] = field(default_factory=list)
-    outputs: list[str] = field(default_factory=list)  # raw, whether they parse or not
+    outputs: list[str] = field(default_factory=list)  # raw, parsed or not
     errors: list[str | None] = field(default_factory=list)  # why an output did not parse
     rewards: list[float] = field(default_factory=list)
     answers: list[str] = field(default_factory=list)  # to inspections
@@ -27,17 +27,17 @@ class Rollout:
 
 
 def with_hint(text: str, hint: str) -> str:
-    """The text of an observation with a hint as its last line."""
+    """Append a hint to the text of an observation as its last line."""
     return f"{text}\n{hint}" if hint else text
 
 
 def batched_rollout(scenarios: Sequence[Scenario], policy: BatchPolicy, hints: Sequence[str] = ()) -> list[Rollout]:
-    """Drive races to the flag.
+    """Drive races to the flag, all in one batch.
 
     Args:
         scenarios: The races.
         policy: Maps the observations of all running races to outputs.
-        hints: A line for each race, appended to all its observations; empty for none.
+        hints: A line for each race, appended to all its observations; empty without hints.
     """
     race_hints = hints or [""] * len(scenarios)
     rollouts = [Rollout(scenario, RaceEnvironment()) for scenario in scenarios]

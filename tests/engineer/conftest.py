@@ -1,4 +1,4 @@
-"""Races of scripted policies, played for real, and engineers of toy size."""
+"""Races of scripted policies in the environment, and toy-size engineers."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -25,15 +25,15 @@ from f1_pipelines.sim.scenarios import Scenario, make_scenario
 
 @pytest.fixture(scope="session")
 def calls_of() -> Callable[[Scenario, str], list[str]]:
-    """What a scripted policy calls in a race, lap by lap."""
+    """Function that returns the calls of a scripted policy in a race, lap by lap."""
     def play(scenario: Scenario, policy: str) -> list[str]:
-        environment, player, outputs, over = RaceEnvironment(), policy_for(policy, scenario), [], False
-        seen = environment.begin(scenario)
-        player.begin(seen)
-        while not over:
-            outputs.append(str(player.decide(seen).command))
+        environment, player, outputs, done = RaceEnvironment(), policy_for(policy, scenario), [], False
+        observation = environment.begin(scenario)
+        player.begin(observation)
+        while not done:
+            outputs.append(str(player.decide(observation).command))
             step = environment.step(outputs[-1])
-            seen, over = step.observation, step.done
+            observation, done = step.observation, step.done
         return outputs
 
     return play
@@ -42,16 +42,16 @@ def calls_of() -> Callable[[Scenario, str], list[str]]:
 torch.set_num_threads(1)  # two spinning threads on a busy machine take five times as long
 
 TIMES = {"tokens_per_s", "rollout_s", "simulator_s", "step_time", "train_runtime", "train_samples_per_second",
-         "train_steps_per_second", "train_tokens_per_second"}  # metrics that no two runs share
+         "train_steps_per_second", "train_tokens_per_second"}  # metrics that differ between runs
 
 
 def steps_and_metrics(points) -> list[tuple[int, str]]:
-    """Where a curve has points."""
+    """The steps and names of metrics."""
     return sorted((step, name) for step, name, _ in points)
 
 
 def repeatable(points) -> list[tuple[int, str, float]]:
-    """The points of a curve that the same training measures again."""
+    """The metrics that are equal in every run of a training."""
     return sorted((step, name, value) for step, name, value in points if name not in TIMES)
 
 
@@ -60,7 +60,7 @@ TOY = Architecture(hidden=32, layers=1, heads=2, kv_heads=1, head_dim=16, feed_f
 
 @pytest.fixture(scope="session")
 def turns() -> list[Demonstration]:
-    """The expert's turns of six training races. They have the usual names: a toy learns little from so few others."""
+    """The expert's turns in six training races without invented names, from which toys learn little."""
     keys = race_keys("train", 12, ("dry_strategy_sprint", "tyre_cliff_management"))
     usual = [key for key in keys if ScenarioSampler().scenario(*key) == make_scenario(*key) and not random_hint(*key)]
     return [turn for race in expert_demonstrations(ScenarioSampler(), usual[:6]) for turn in race]
@@ -89,13 +89,13 @@ def toy_tokenizer(examples):
 
 @pytest.fixture
 def toy(toy_tokenizer) -> Engineer:
-    """An untrained engineer of its own for each test."""
+    """A new untrained engineer for each test."""
     return Engineer(fresh_model(toy_tokenizer, TOY, 0), Rendering(toy_tokenizer, False), max_new_tokens=12)
 
 
 @pytest.fixture(scope="session")
 def student_folder(toy_tokenizer, examples, toy_profile, tmp_path_factory) -> Path:
-    """A stored engineer after a few steps of imitation."""
+    """A stored engineer after a few steps of SFT."""
     folder = tmp_path_factory.mktemp("engineers")
     model, rendering = fresh_model(toy_tokenizer, TOY, 0), Rendering(toy_tokenizer, False)
     train_sft(model, rendering, examples, toy_profile, 0, folder / "steps")

@@ -1,4 +1,4 @@
-"""A model card says what the rows say, and nothing else."""
+"""A model card reports the rows of the warehouse."""
 from __future__ import annotations
 
 import re
@@ -23,16 +23,16 @@ LEVELS = {"untrained": 0.2, "sft": 0.7, "expert": 0.9}
 
 @pytest.fixture(scope="module")
 def episodes() -> pd.DataFrame:
-    """Six races of each family and policy, the engineer bad at one of them, and four on unseen circuits."""
+    """Six races of each family and policy, and four on unseen circuits. The engineer is bad at one family."""
     rows = []
     for policy, level in LEVELS.items():
         for family in FAMILIES:
             for k in range(10):
-                bad = 0.4 if policy == "sft" and family == "late_safety_car" else 0.0
+                loss = 0.4 if policy == "sft" and family == "late_safety_car" else 0.0
                 rows.append({
                     "policy": policy, "variant": "plain", "family": family, "seed": 100 + k,
                     "split": "unseen_circuit" if k > 5 else "test", "circuit": "monza",
-                    "checkpoint": "c0ffee" if policy == "sft" else None, "score": level - bad + 0.01 * (k % 3),
+                    "checkpoint": "c0ffee" if policy == "sft" else None, "score": level - loss + 0.01 * (k % 3),
                     **dict.fromkeys(DIMENSIONS, 0.5), "regret": 0.1, "laps_called": 10,
                     "parse_failures": int(policy == "sft" and k == 0), **VERSIONS})
     return pd.DataFrame(rows)
@@ -47,11 +47,11 @@ def card(episodes) -> str:
     "# Race engineer `c0ffee`", "`tiny`", "987,654 parameters", "3 layers", "checkpoint `d00d`",
     "| Prompt version | 2 |", "`00ff`", "| Training seed | 3 |", "7,654", "epochs 4.0, lr 0.002", "125 s",
     "4321 tokens/s", "2026-11-29 12:30 UTC", "| Peak memory | - |", 'load_engineer(Path("engineers/c0ffee"))'])
-def test_it_names_what_it_is(card, text):
+def test_it_describes_the_engineer(card, text):
     assert text in card
 
 
-def test_its_scores_are_those_of_the_leaderboard(card, episodes):
+def test_its_scores_equal_the_leaderboard(card, episodes):
     board = leaderboard(episodes)
     for row in board[board["policy"] == "sft"].itertuples():
         line = next(line for line in card.splitlines() if line.startswith(f"| {row.family} | plain"))
@@ -67,17 +67,17 @@ def test_its_limits_come_from_the_data(card):
     assert "same in every race" not in limits
 
 
-def test_the_seeds_are_those_that_were_raced(card):
+def test_it_lists_the_seeds_of_its_races(card):
     assert "| test | late_safety_car | 6 | 6 from 100 to 105 |" in card
     assert "| unseen_circuit | late_safety_car | 4 | 4 from 106 to 109 |" in card
 
 
-def test_another_checkpoint_with_no_races_says_so(episodes):
+def test_the_card_of_a_checkpoint_without_races_has_no_scores(episodes):
     other = {**ENGINEER, "checkpoint": "beef", "parent": None, "stage": "untrained", "settings": "{}", "n_turns": 0}
     card = model_card(other, leaderboard(episodes), episodes)
     assert "Not evaluated yet" in card and "0.7" not in card and "weights drawn from the training seed" in card
 
 
-def test_a_score_that_never_changes_is_a_limit(episodes):
+def test_a_constant_score_is_a_limit(episodes):
     flat = episodes.assign(score=episodes["score"].where(episodes["policy"] != "sft", 0.5))
     assert "same in every race" in model_card(ENGINEER, leaderboard(flat), flat)

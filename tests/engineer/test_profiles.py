@@ -1,9 +1,9 @@
-"""Settings: names of stored ones don't change, whatever the fields are called."""
+"""Settings of profiles: stored names don't change when fields are renamed."""
 import pytest
 
 from f1_pipelines.engineer.profiles import PROFILES, UnknownProfile, profile_of, stored_settings, with_changes
 
-# As checkpoints of `tiny` hold them in meta.json, which their ids hash.
+# As in meta.json of `tiny` checkpoints, which their ids hash.
 STORED_SFT = {"epochs": 1.0, "rounds": 2, "round_races": 40, "round_epochs": 1.25, "batch": 16, "accumulate": 1,
               "lr": 3e-3, "muon_lr": 0.02, "lr_floor": 0.05, "warmup_steps": 50, "weight_decay": 0.01,
               "max_turns": None}

@@ -1,4 +1,4 @@
-"""No race is used twice: not for two kinds of training, and never for training and evaluation."""
+"""No race has two uses: two kinds of training, or training and evaluation."""
 from itertools import combinations
 
 import pytest
@@ -31,33 +31,33 @@ HELD_OUT = {
 }
 
 
-@pytest.mark.parametrize(("one", "other"), [*combinations(TRAINING, 2)])
-def test_kinds_of_training_share_no_race(one, other):
-    assert not set(TRAINING[one]) & set(TRAINING[other])
+@pytest.mark.parametrize(("first", "second"), [*combinations(TRAINING, 2)])
+def test_kinds_of_training_share_no_race(first, second):
+    assert not set(TRAINING[first]) & set(TRAINING[second])
 
 
 def test_training_validation_and_evaluation_share_no_race():
     parts = [{key for races in kind.values() for key in races} for kind in (TRAINING, VALIDATION, HELD_OUT)]
-    for one, other in combinations(parts, 2):
-        assert not one & other
+    for first, second in combinations(parts, 2):
+        assert not first & second
 
 
-def test_benchmarks_skip_what_the_evaluation_reports():
+def test_benchmarks_skip_the_races_of_the_evaluation():
     assert not set(HELD_OUT["benchmarks"]) & set(HELD_OUT["evaluation"])
 
 
 @pytest.mark.parametrize(("kind", "splits"), [
     (TRAINING, {"train"}), (VALIDATION, {"validation"}), (HELD_OUT, {"test", "unseen_family", "unseen_circuit"})])
-def test_each_kind_is_of_its_splits(kind, splits):
+def test_each_use_has_its_splits(kind, splits):
     assert {split_of(*key) for races in kind.values() for key in races} == splits
 
 
-def test_families_alternate_and_the_unseen_one_is_not_trained_on():
+def test_families_alternate_and_exclude_the_unseen_one():
     keys = ranges.race_keys("train", 3)
     assert [family for family, _ in keys[:len(ranges.TRAINED_FAMILIES)]] == list(ranges.TRAINED_FAMILIES)
     assert set(FAMILIES) - set(ranges.TRAINED_FAMILIES) == {UNSEEN_FAMILY}
     assert {split_of(*key) for key in keys} == {"train"}
 
 
-def test_every_profile_stays_within_its_dagger_rounds():
+def test_no_profile_exceeds_the_dagger_rounds():
     assert max(profile.sft.dagger_rounds for profile in PROFILES.values()) <= MAX_DAGGER_ROUNDS

@@ -1,9 +1,8 @@
-"""Acceptance test: whether an engineer may be served, by its own races and never by its training log alone.
+"""Acceptance test: whether an engineer may be served, decided by its own races and never by its training log alone.
 
 Notable choices:
-- An engineer that was not evaluated is not served. Episodes name their checkpoint, so other engineers' races don't
-  count.
-- The untrained model is served as the baseline: it must have driven, but its outputs need not parse.
+- An engineer without evaluation is not served. Episodes name their checkpoint, so only its own races count.
+- The untrained model is served as the baseline: it must have been evaluated, but its outputs need not parse.
 - No engineer may be worse than its parent on held-out races by the paired 95 % interval, and GRPO must have raised the
   score on the validation races that select its checkpoint.
 """
@@ -27,7 +26,7 @@ MIN_RACES = 6
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether an engineer may be served, and why. `evaluated`: the decision is about its own weights."""
+    """Whether an engineer may be served, and why. `evaluated`: whether its own weights were tested."""
 
     accepted: bool
     reason: str
@@ -40,15 +39,15 @@ def acceptance_verdict(engineer: Mapping[str, Any], episodes: pd.DataFrame, hist
 
     Args:
         engineer: Row of `strategy.engineers`.
-        episodes: Rows of `strategy.episodes` of variant plain: its own, and its parent's on the same races.
+        episodes: Rows of `strategy.episodes` of variant plain: its own, and its parent's in the same races.
         history: Rows of `strategy.training_curve` of its training.
         folder: Folder of engineer checkpoints.
     """
     stage, checkpoint = str(engineer["stage"]), str(engineer["checkpoint"])
     try:
         stored = read_checkpoint(folder / str(engineer["path"]))
-    except CheckpointError as problem:
-        return Verdict(False, f"it can't be loaded: {problem}")
+    except CheckpointError as error:
+        return Verdict(False, f"it can't be loaded: {error}")
     if stored.id != checkpoint:
         return Verdict(False, f"its folder holds {stored.id}, not {checkpoint}")
     if not finite_weights(stored.path):
@@ -76,12 +75,12 @@ def acceptance_verdict(engineer: Mapping[str, Any], episodes: pd.DataFrame, hist
 
 
 def _worse_than(own: pd.DataFrame, parent: pd.DataFrame) -> str | None:
-    """A sentence if the engineer is worse than its parent on the races that both have driven, else None."""
-    both = own.merge(parent, on=["family", "seed"], suffixes=("", "_parent"))
-    difference = both["score"].astype("float64") - both["score_parent"].astype("float64")
+    """Return a sentence if the engineer is worse than its parent in the races of both, else None."""
+    paired = own.merge(parent, on=["family", "seed"], suffixes=("", "_parent"))
+    difference = paired["score"].astype("float64") - paired["score_parent"].astype("float64")
     high = mean_interval(difference)[1]
     if high < 0:
-        return (f"worse than its parent: {difference.mean():.3f} over {len(both)} races, 95 % interval up to "
+        return (f"worse than its parent: {difference.mean():.3f} over {len(paired)} races, 95 % interval up to "
                 f"{high:.3f}")
     return None
 

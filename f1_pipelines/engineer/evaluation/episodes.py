@@ -1,7 +1,7 @@
-"""Episodes: every policy drives the same held-out races, and each raw output is kept.
+"""Episodes: every policy drives the same held-out races, and each raw output is stored.
 
-Engineers drive batches of races; their outputs are then replayed in the races. An output that does not parse stays as
-it is, is counted and costs what the environment charges; no script ever calls in a model's place.
+Engineers drive batches of races; their outputs are then replayed in the races. An output that does not parse is stored
+unchanged, counted, and costs what the environment charges; no script ever calls in a model's place.
 """
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
     from f1_pipelines.engineer.inference.engineer import Engineer
 
 SCRIPTED = tuple(POLICIES)
-BATCH_RACES = 64  # races driven together at most
+BATCH_RACES = 64  # maximum number of races driven together
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """An engineer to evaluate: its checkpoint, and the variant of its races (plain, renamed, hints, training)."""
+    """An engineer to evaluate: its checkpoint and the variant of its races (plain, renamed, hints, training)."""
 
     policy: str
     checkpoint: str
@@ -61,13 +61,13 @@ class EpisodeResult:
 
     episode: dict[str, Any]
     decisions: list[dict[str, Any]]
-    postmortem: dict[str, Any] | None  # None for races without regret
+    postmortem: dict[str, Any] | None  # None without regret
 
 
 def run_episodes(engineer: Engineer, sampler: ScenarioSampler, keys: Sequence[RaceKey], policy: str,
                  checkpoint: str | None, variant: str = "plain",
                  hints: Mapping[RaceKey, str] | None = None) -> dict[RaceKey, RaceCalls]:
-    """Have an engineer drive races, greedily and all in one batch.
+    """Drive races with an engineer, greedily and in one batch.
 
     Args:
         engineer: The engineer.
@@ -76,7 +76,7 @@ def run_episodes(engineer: Engineer, sampler: ScenarioSampler, keys: Sequence[Ra
         policy: Name of the engineer's stage.
         checkpoint: Id of its checkpoint.
         variant: `renamed` changes car numbers and the circuit's name.
-        hints: Line under all observations of a race.
+        hints: By race, the line under its observations.
     """
     scenarios = [sampler.scenario(*key, renamed=variant == "renamed") for key in keys]
     rollouts = batched_rollout(scenarios, engineer.commands, [(hints or {}).get(key, "") for key in keys])
@@ -86,13 +86,13 @@ def run_episodes(engineer: Engineer, sampler: ScenarioSampler, keys: Sequence[Ra
 
 def episode_results(sampler: ScenarioSampler, key: RaceKey, race_calls: Sequence[RaceCalls],
                     oracle: Sequence[str] = ()) -> list[EpisodeResult]:
-    """Results of several policies in one race.
+    """Return the results of several policies in one race.
 
     Args:
         sampler: Makes the race.
         key: The race.
         race_calls: The outputs of each policy.
-        oracle: The oracle's calls; empty searches for them. Renamed races have no regret.
+        oracle: The oracle's calls; searched for if empty. Renamed races have no regret.
     """
     scenario = sampler.scenario(*key)
     best = [parse(text) for text in oracle] or best_commands(scenario)
@@ -102,7 +102,7 @@ def episode_results(sampler: ScenarioSampler, key: RaceKey, race_calls: Sequence
 
 def scripted_results(sampler: ScenarioSampler, keys: Sequence[RaceKey], policies: Sequence[str] = SCRIPTED,
                      workers: int = 1) -> Iterator[list[EpisodeResult]]:
-    """Results of scripted policies: a list for each race, an entry for each policy.
+    """Yield the results of scripted policies: a list for each race, an entry for each policy.
 
     Args:
         sampler: Makes the races.
@@ -116,27 +116,28 @@ def scripted_results(sampler: ScenarioSampler, keys: Sequence[RaceKey], policies
 def engineer_results(sampler: ScenarioSampler, candidates: Sequence[Candidate], keys: Sequence[RaceKey],
                      oracle: Mapping[RaceKey, Sequence[str]], hints: Mapping[RaceKey, str] | None = None,
                      workers: int = 1, device: str = "cpu", bf16: bool = False) -> Iterator[list[EpisodeResult]]:
-    """Results of engineers: a list for each race, an entry for each candidate.
+    """Yield the results of engineers: a list for each race, an entry for each candidate.
 
     Args:
         sampler: Makes the races.
         candidates: The engineers.
         keys: The races.
-        oracle: The oracle's calls by race; missing ones are searched for.
-        hints: By race, the line under its observations in the variant `hints`.
+        oracle: By race, the oracle's calls; searched for if missing.
+        hints: By race, the line under its observations in variant `hints`.
         workers: Number of processes; each loads the engineers.
-        device, bf16: Where and in which precision the engineers compute.
+        device: Device of the engineers.
+        bf16: Use bfloat16 weights instead of float32.
     """
     count = min(max(-(-len(keys) // BATCH_RACES), workers), len(keys))
-    batches = [[(key, tuple(oracle.get(key, ())), (hints or {}).get(key, "")) for key in keys[at::count]]
-               for at in range(count)]
+    batches = [[(key, tuple(oracle.get(key, ())), (hints or {}).get(key, "")) for key in keys[k::count]]
+               for k in range(count)]
     drive = partial(_engineer_batch, sampler=sampler, candidates=tuple(candidates), device=device, bf16=bf16)
     for results in map_races(drive, batches, workers, at_once=1):
         yield from results
 
 
 def replay_calls(scenario: Scenario, policy: str, outputs: Sequence[str]) -> Played:
-    """The race that these outputs make, with all that a plot needs."""
+    """Replay outputs in a race, with all data for a plot."""
     class Replay:
         """Repeats the outputs."""
 
@@ -188,17 +189,19 @@ def _scripted_calls(scenario: Scenario, name: str) -> RaceCalls:
 
 
 def _result(scenario: Scenario, calls: RaceCalls, best: Sequence[Command] | None) -> EpisodeResult:
-    """The rows of a race with these outputs. `best` are the oracle's commands; None leaves out the regret."""
+    """Return the rows of a race with these outputs. `best` are the oracle's commands; None omits the regret."""
     race = replay_rollout(scenario, calls.outputs)
     regret = regret_of(scenario, calls.outputs, best) if best else None
     lost = regret.lost.tolist() if regret else [None] * scenario.laps
     key = {"policy": calls.policy, "variant": calls.variant, "family": scenario.family, "seed": scenario.seed}
     decisions = [{
-        **key, "lap": seen.lap, "observation_hash": hashlib.sha256(seen.text.encode()).hexdigest()[:16],
+        **key, "lap": observation.lap,
+        "observation_hash": hashlib.sha256(observation.text.encode()).hexdigest()[:16],
         "raw_output": output, "command": None if error else str(parse(output)), "error": error, "reward": reward,
-        "oracle_command": str(best[seen.lap - 1]) if best and seen.lap <= len(best) else None,
-        "regret": lost[seen.lap - 1],
-    } for seen, output, error, reward in zip(race.observations, race.outputs, race.errors, race.rewards, strict=True)]
+        "oracle_command": str(best[observation.lap - 1]) if best and observation.lap <= len(best) else None,
+        "regret": lost[observation.lap - 1],
+    } for observation, output, error, reward in zip(
+        race.observations, race.outputs, race.errors, race.rewards, strict=True)]
     info, score = race.info, race.environment.score
     assert score is not None  # the race is over
     common = {**key, "split": scenario.split, "circuit": scenario.circuit.circuit, "checkpoint": calls.checkpoint}

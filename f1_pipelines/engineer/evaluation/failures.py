@@ -1,4 +1,4 @@
-"""Kinds of failure: which kind a loss is, and the lesson of each kind.
+"""Kinds of failure: the kind of a loss, and the lesson of each kind.
 
 A loss is a run of laps whose calls lost score for good (`regret`). Its kind follows from the dimension that lost most,
 and from our stops and the oracle's in these laps.
@@ -48,7 +48,7 @@ Stop = tuple[int, str]  # lap, compound
 class Loss:
     """Laps `first` to `last` of a race, whose calls lost `cost` of the score for good.
 
-    `by_dimension` is the loss by dimension, `remaining` what each dimension still gives with the oracle from there on.
+    `by_dimension` is the loss by dimension, `remaining` what each dimension still scores if the oracle takes over.
     """
 
     first: int
@@ -64,21 +64,22 @@ class Loss:
 
     @property
     def out_of_fuel(self) -> bool:
-        """Whether the tank is empty before the flag: fuel and operations give nothing any more, others still do."""
-        left = self.remaining
-        legal = left["strategy"] + left["tyres"] > 0
-        return self.by_dimension["fuel"] > 0 and legal and left["fuel"] + left["operations"] == 0
+        """Whether the car runs out of fuel: fuel and operations give no more score, other dimensions still do."""
+        score = self.remaining
+        legal = score["strategy"] + score["tyres"] > 0
+        return self.by_dimension["fuel"] > 0 and legal and score["fuel"] + score["operations"] == 0
 
 
 def loss_at(regret: Regret, lap: int) -> Loss:
-    """The loss that begins with the call of `lap` and lasts until the lap in which the oracle best takes over."""
-    after = regret.recovery_lap(lap)
-    before, left = (dict(zip(DIMENSIONS, regret.parts[at - 1].tolist(), strict=True)) for at in (lap, after))
-    return Loss(lap, after - 1, float(regret.lost[lap - 1]), {name: before[name] - left[name] for name in left}, left)
+    """Return the loss from the call of `lap` until the lap in which the oracle best takes over."""
+    recovery = regret.recovery_lap(lap)
+    before, after = (dict(zip(DIMENSIONS, regret.parts[k - 1].tolist(), strict=True)) for k in (lap, recovery))
+    by_dimension = {name: before[name] - after[name] for name in after}
+    return Loss(lap, recovery - 1, float(regret.lost[lap - 1]), by_dimension, after)
 
 
 def kind_of(race: Rollout, regret: Regret, loss: Loss) -> str:
-    """The kind of a loss, one of `KINDS`."""
+    """Classify a loss as one of `KINDS`."""
     commands = commands_of(race)
     first = commands[loss.first - 1]
     if first is None:
@@ -88,48 +89,48 @@ def kind_of(race: Rollout, regret: Regret, loss: Loss) -> str:
     if loss.out_of_fuel:
         inspected = any(command is not None and command.verb == "INSPECT_FUEL_MARGIN" for command in commands)
         return "ran_dry" if inspected or race.scenario.fuel_laps[0] > 0 else "unread_fuel"
-    right = race.info["regret_s"] / race.scenario.length <= REGRET_FREE_S and not race.info["disqualified"]
-    if loss.main == "comms" and (right or due_stop(race, regret, loss) is None):
+    good_stops = race.info["regret_s"] / race.scenario.length <= REGRET_FREE_S and not race.info["disqualified"]
+    if loss.main == "comms" and (good_stops or due_stop(race, regret, loss) is None):
         return _message_kind(race, loss)
     if loss.main == "operations":
         return "parse_failure" if None in commands[loss.first - 1:loss.last] else "wasted_calls"
     if loss.main == "fuel":
         return "fuel_wasted"
     kind = _stop_kind(race, regret, loss)
-    return "bad_luck" if kind in STOP_KINDS and right else kind
+    return "bad_luck" if kind in STOP_KINDS and good_stops else kind
 
 
 def commands_of(race: Rollout) -> list[Command | None]:
-    """The parsed command of each called lap, None for an illegal output."""
+    """Return the parsed command of each called lap, None for an illegal output."""
     return [parsed_command(output, race.scenario) for output in race.outputs]
 
 
 def oracle_stops(regret: Regret) -> list[Stop]:
-    """The oracle's stops."""
+    """Return the oracle's stops."""
     return [(lap, command.word) for lap, command in enumerate(regret.oracle, 1) if command.verb == "PIT_NOW"]
 
 
 def our_stops(race: Rollout) -> list[Stop]:
-    """The stops that were made, including those of the driver's own choice."""
+    """Return the stops in the race, including those that the driver chose."""
     return [(lap, COMPOUNDS[compound]) for lap, compound in race.info["stops"]]
 
 
 def due_stop(race: Rollout, regret: Regret, loss: Loss) -> Stop | None:
-    """The first stop of the oracle in these laps that was not made."""
-    ours = our_stops(race)
-    return next((stop for stop in oracle_stops(regret) if loss.first <= stop[0] <= loss.last and stop not in ours),
+    """Return the oracle's first stop in these laps that was not made."""
+    stops = our_stops(race)
+    return next((stop for stop in oracle_stops(regret) if loss.first <= stop[0] <= loss.last and stop not in stops),
                 None)
 
 
 def message_verdicts(race: Rollout) -> dict[int, str]:
-    """The score's verdict on each message, by lap."""
+    """Return the score's verdict on each message, by lap."""
     laps = [lap for lap, command in enumerate(commands_of(race), 1) if command is not None
             and command.verb in MESSAGE_VERBS]
     return dict(zip(laps, race.info["messages"], strict=True))
 
 
 def false_message(race: Rollout, loss: Loss) -> int:
-    """Lap of the first false message up to the end of the loss, 0 for none. A stop announced and not made is one."""
+    """Return the lap of the first false message by the end of the loss, 0 for none; an unmade stop announced is one."""
     return next((lap for lap, verdict in message_verdicts(race).items() if lap <= loss.last and verdict == "false"), 0)
 
 
@@ -137,15 +138,15 @@ def _message_kind(race: Rollout, loss: Loss) -> str:
     if false_message(race, loss):
         return "false_message"
     verdicts = message_verdicts(race)
-    idle = any(verdicts.get(lap) in ("idle", "repeated") for lap in range(loss.first, loss.last + 1))
-    return "wasted_calls" if idle else "silent_pit_wall"
+    no_effect = any(verdicts.get(lap) in ("idle", "repeated") for lap in range(loss.first, loss.last + 1))
+    return "wasted_calls" if no_effect else "silent_pit_wall"
 
 
 def _stop_kind(race: Rollout, regret: Regret, loss: Loss) -> str:
-    ours, best, due = our_stops(race), oracle_stops(regret), due_stop(race, regret, loss)
+    stops, best, due = our_stops(race), oracle_stops(regret), due_stop(race, regret, loss)
     if due is not None:
-        return _missed_stop_kind(race, due, loss, ours)
-    extra = [lap for lap, tyre in ours if loss.first <= lap <= loss.last and (lap, tyre) not in best]
+        return _missed_stop_kind(race, due, loss, stops)
+    extra = [lap for lap, tyre in stops if loss.first <= lap <= loss.last and (lap, tyre) not in best]
     if extra:
         return "stop_too_early" if any(lap > extra[0] for lap, _ in best) else "needless_stop"
     if loss.main != "tyres":
@@ -154,21 +155,22 @@ def _stop_kind(race: Rollout, regret: Regret, loss: Loss) -> str:
     return "tyres_past_the_cliff" if worn else "tyres_out_of_temperature"
 
 
-def _missed_stop_kind(race: Rollout, due: Stop, loss: Loss, ours: list[Stop]) -> str:
-    """The kind of a loss in whose laps the oracle makes a stop that we don't."""
+def _missed_stop_kind(race: Rollout, due: Stop, loss: Loss, stops: list[Stop]) -> str:
+    """Classify a loss in whose laps the oracle makes a stop that we don't."""
     lap, compound = due
-    seen, instead = race.observations[lap - 1], [tyre for at, tyre in ours if loss.first <= at <= lap]
-    if compound in RAIN_TYRES and not {seen.own.compound, *instead} & set(RAIN_TYRES):
+    observation = race.observations[lap - 1]
+    earlier = [tyre for stop_lap, tyre in stops if loss.first <= stop_lap <= lap]
+    if compound in RAIN_TYRES and not {observation.own.compound, *earlier} & set(RAIN_TYRES):
         return "slept_through_rain"
-    if any(at == lap for at, _ in ours):
+    if any(stop_lap == lap for stop_lap, _ in stops):
         return "wrong_compound"
-    if instead:
+    if earlier:
         return "stop_too_early"
-    if seen.status != "green":
+    if observation.status != "green":
         return "missed_safety_car"
-    if seen.own.compound in RAIN_TYRES:
+    if observation.own.compound in RAIN_TYRES:
         return "stayed_on_rain_tyres"
-    if any(at > lap for at, _ in ours):
+    if any(stop_lap > lap for stop_lap, _ in stops):
         return "stop_too_late"
     if race.info["disqualified"]:
         return "rule_broken"

@@ -1,6 +1,6 @@
 """Means, intervals and paired differences of an evaluation: rows of `strategy.leaderboard`.
 
-`family_mean` and `family_interval` are also those of the table of scripted policies (`policy_table`).
+The table of scripted policies (`policy_table`) uses `family_mean` and `family_interval`, too.
 """
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ SAME = 1e-9  # scores closer than this are equal
 
 
 def leaderboard(episodes: pd.DataFrame) -> pd.DataFrame:
-    """A row for each policy, variant and family, for all families and for unseen circuits.
+    """Return a row for each policy and variant: of each family, of all families, and of unseen circuits.
 
-    Families have equal weight in `all` and `unseen_circuit`. Differences are paired, over the races of both policies.
+    Families have equal weight in `all` and `unseen_circuit`. Differences are paired over the races of both policies.
 
     Args:
         episodes: Rows of `strategy.episodes`.
@@ -35,27 +35,27 @@ def leaderboard(episodes: pd.DataFrame) -> pd.DataFrame:
 
 
 def family_mean(values: ArrayLike, races: pd.DataFrame) -> float:
-    """Mean over families of the mean over their races.
+    """Return the mean over families of the mean over their races.
 
-    Each mean is an exactly rounded sum, so it can't leave the span of the values, as a weighted sum can (42 scores of
-    1.0 with weights of 1/42 came to 1.0000000000000002).
+    Each mean is an exactly rounded sum, so it can't leave the range of the values, as a weighted sum can (42 scores of
+    1.0 with weights of 1/42 gave 1.0000000000000002).
 
     Args:
         values: (races,) values.
         races: (races,) rows with their `family`.
     """
     by_family = pd.Series(np.asarray(values, float)).groupby(races["family"].to_numpy())
-    means = [math.fsum(own) / len(own) for _, own in by_family]
+    means = [math.fsum(group) / len(group) for _, group in by_family]
     return math.fsum(means) / len(means)
 
 
 def family_interval(values: ArrayLike, races: pd.DataFrame) -> tuple[float, float]:
-    """95 % bootstrap interval of `family_mean`; each race is weighted so that families have equal weight."""
+    """Return the 95 % bootstrap interval of `family_mean`, with races weighted for equal weight of families."""
     return mean_interval(np.asarray(values, float) * _weights(races["family"]) * len(races))
 
 
 def leaderboard_parts(own: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
-    """A policy's episodes by family, of all families together (`all`), and on unseen circuits."""
+    """Yield a policy's episodes by family, of all families (`all`), and on unseen circuits."""
     on_unseen = own["split"] == UNSEEN_CIRCUIT
     for family in FAMILIES:
         races = own[~on_unseen & (own["family"] == family)]
@@ -72,13 +72,13 @@ def _row(races: pd.DataFrame, episodes: pd.DataFrame) -> dict[str, object]:
     keyed = races.set_index(["family", "seed"])
     plain = episodes[episodes["variant"] == "plain"]
     sft = _paired(keyed, plain[plain["policy"] == "sft"])
-    over = races["score"].to_numpy(float) - sft if sft is not None else None
-    over_low, over_high = family_interval(over, races) if over is not None else (None, None)
+    gain = races["score"].to_numpy(float) - sft if sft is not None else None
+    over_low, over_high = family_interval(gain, races) if gain is not None else (None, None)
     gap, gap_low, gap_high = _gap_closed(keyed, plain)
     return {
         "checkpoint": races["checkpoint"].iloc[0], "n": len(races), "mean": family_mean(races["score"], races),
         "low": low, "high": high, "gap_closed": gap, "gap_low": gap_low, "gap_high": gap_high,
-        "over_sft": family_mean(over, races) if over is not None else None, "over_sft_low": over_low,
+        "over_sft": family_mean(gain, races) if gain is not None else None, "over_sft_low": over_low,
         "over_sft_high": over_high,
         "regret": family_mean(races["regret"], races) if races["regret"].notna().all() else None,
         **{name: family_mean(races[name], races) for name in DIMENSIONS},
@@ -89,20 +89,20 @@ def _row(races: pd.DataFrame, episodes: pd.DataFrame) -> dict[str, object]:
 
 
 def _weights(families: pd.Series) -> np.ndarray:
-    """(races,) weights that add up to 1, with the same sum in each family."""
+    """Return (races,) weights that add up to 1, with the same sum in each family."""
     counts = families.map(families.value_counts()).to_numpy(float)
     weights: np.ndarray = 1.0 / (counts * families.nunique())
     return weights
 
 
 def _paired(keyed: pd.DataFrame, other: pd.DataFrame) -> np.ndarray | None:
-    """Scores of another policy in the same races, in the same order; None if one is missing."""
+    """Return another policy's scores in the same races and order; None if one is missing."""
     scores = other.set_index(["family", "seed"])["score"].reindex(keyed.index)
     return None if scores.isna().any() else scores.to_numpy(float)
 
 
 def _gap_closed(keyed: pd.DataFrame, plain: pd.DataFrame) -> tuple[float | None, float | None, float | None]:
-    """Share of the gap from untrained to expert that is closed, and its interval; each draw resamples races."""
+    """Return the closed share of the gap from untrained to expert, and its interval from resampled races."""
     untrained = _paired(keyed, plain[plain["policy"] == "untrained"])
     expert = _paired(keyed, plain[plain["policy"] == "expert"])
     if untrained is None or expert is None:
@@ -111,6 +111,6 @@ def _gap_closed(keyed: pd.DataFrame, plain: pd.DataFrame) -> tuple[float | None,
     gained, gap = weights * (keyed["score"].to_numpy(float) - untrained), weights * (expert - untrained)
     if abs(gap.sum()) < SAME:
         return None, None, None
-    drawn = np.random.default_rng(0).integers(len(gained), size=(DRAWS // 4, len(gained)))
-    low, high = np.quantile(gained[drawn].sum(axis=1) / gap[drawn].sum(axis=1), (0.025, 0.975))
+    draws = np.random.default_rng(0).integers(len(gained), size=(DRAWS // 4, len(gained)))
+    low, high = np.quantile(gained[draws].sum(axis=1) / gap[draws].sum(axis=1), (0.025, 0.975))
     return float(gained.sum() / gap.sum()), float(low), float(high)

@@ -1,13 +1,13 @@
 """Regret of each call of a race: `regret_of(scenario, outputs)`.
 
 V(t) is the score of the race with the race's own calls before lap t and the oracle's calls from t on. The regret of the
-call of lap t is V(t) - V(t + 1): the best score still possible before it less the one after it. The regrets of a race
-add up to the oracle's score less the race's.
+call of lap t is V(t) - V(t + 1): the best score still possible before the call less that after it. The regrets of a
+race add up to the oracle's score less the race's.
 
 Notable choices:
-- The oracle's commands are one fixed list and don't react to the race, so a stop one lap late shows as a large loss
-  and, in the next lap, a gain almost as large. `lost` leaves out what was regained: the part that is lost for good.
-- The L + 1 races of one regret are simulated in one batch, with the same noise.
+- The oracle's commands are a fixed list and don't react to the race, so a stop one lap late shows as a large loss and,
+  in the next lap, a gain almost as large. `lost` excludes regained score: it is the part lost for good.
+- The L + 1 races of a regret are simulated in one batch, with the same noise.
 """
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from f1_pipelines.sim.scoring.dimensions import DIMENSIONS, WEIGHTS
 
 @dataclass(frozen=True, eq=False)
 class Regret:
-    """Best possible score at each lap of a race. Index t of `values` and `parts`: the oracle calls from lap t + 1 on.
+    """Best possible score at each lap of a race. At index t of `values` and `parts` the oracle calls from lap t + 1 on.
 
     Attributes:
-        values: (L + 1,) scores V; the first is the oracle's own, the last that of the race.
+        values: (L + 1,) scores V, from the oracle's to the race's.
         parts: (L + 1, 6) weighted share of each dimension in `values`.
         oracle: The oracle's commands, one per lap.
     """
@@ -39,7 +39,7 @@ class Regret:
 
     @property
     def by_lap(self) -> np.ndarray:
-        """(L,) regret of each call; negative where it beat the oracle's list or regained an earlier loss."""
+        """(L,) regret of each call; negative if it beat the oracle's list or regained an earlier loss."""
         difference: np.ndarray = self.values[:-1] - self.values[1:]
         return difference
 
@@ -50,7 +50,7 @@ class Regret:
 
     @property
     def lost(self) -> np.ndarray:
-        """(L,) score lost for good by each call, whenever the oracle takes over afterwards; never negative.
+        """(L,) score lost for good by each call, for any later takeover by the oracle; never negative.
 
         >>> late = Regret(np.array([.9, .4, .85, .85]), np.zeros((4, 6)), ())  # a stop one lap late
         >>> late.lost.round(2).tolist()
@@ -60,7 +60,7 @@ class Regret:
         return best[:-1] - best[1:]
 
     def recovery_lap(self, lap: int) -> int:
-        """The lap from which the oracle scores most once the call of `lap` has been made."""
+        """Return the lap, after the call of `lap`, from which the oracle scores most."""
         return lap + 1 + int(self.values[lap:].argmax())
 
 
@@ -70,20 +70,20 @@ def regret_of(scenario: Scenario, outputs: Sequence[str | Command],
 
     Args:
         scenario: A sprint.
-        outputs: Output of each called lap, raw or parsed; none after DONE or a retirement.
-        oracle: The oracle's commands; None searches for them, for up to a second.
+        outputs: Output of each called lap, raw or parsed, until DONE or a retirement.
+        oracle: The oracle's commands; None searches for them, which takes up to a second.
 
     Raises:
         ValueError: More outputs than laps.
     """
     laps, oracle = scenario.laps, best_commands(scenario) if oracle is None else oracle
     if len(outputs) > laps:
-        raise ValueError(f"{scenario.name} has {laps} laps; got {len(outputs)} outputs: give those of one race.")
+        raise ValueError(f"{scenario.name} has {laps} laps; got {len(outputs)} outputs; pass those of one race.")
     own = [parsed_command(output, scenario) for output in outputs] + [STAY] * (laps - len(outputs))
     best = [*oracle, *[STAY] * (laps - len(oracle))]
     batch = VectorEnvironment([scenario] * (laps + 1))
     for lap, (called, better) in enumerate(zip(own, best, strict=True)):
-        is_own = np.arange(laps + 1) > lap  # rows in which the race's own call stands in this lap
+        is_own = np.arange(laps + 1) > lap  # rows that use the race's own call in this lap
         texts = {row: command.text for row in range(laps + 1)
                  if (command := called if is_own[row] else better) is not None and command.text}
         batch.step(np.where(is_own, _action(called, scenario), _action(better, scenario)), texts)
@@ -93,7 +93,7 @@ def regret_of(scenario: Scenario, outputs: Sequence[str | Command],
 
 
 def parsed_command(output: str | Command, scenario: Scenario) -> Command | None:
-    """The command of an output in a race; None for what the environment counts as illegal."""
+    """Return the command of an output in a race; None if the environment counts it as illegal."""
     try:
         command = output if isinstance(output, Command) else parse(output)
     except BadCommand:

@@ -1,4 +1,4 @@
-"""Selects the step of a GRPO training: the best on races of the validation split, which no report uses."""
+"""Selects the best step of a GRPO training, by its score on validation races, which are never reported."""
 from __future__ import annotations
 
 from pathlib import Path
@@ -20,38 +20,38 @@ if TYPE_CHECKING:
 
 
 class BestCheckpoint:
-    """Evaluates a policy now and then and stores its weights when it is the best so far.
+    """Evaluates a policy and stores its weights if its score is the best so far.
 
-    Step 0, the start, is evaluated but never stored: a GRPO engineer is always a result of GRPO, better or not, and the
-    acceptance test decides. `observations` are those of the last evaluation.
+    Step 0 is evaluated but never stored: a GRPO engineer always comes from a GRPO step, and the acceptance test decides
+    whether it is better. `observations` are those of the last evaluation.
     """
 
     def __init__(self, model: PreTrainedModel, sampler: ScenarioSampler, races: int, path: Path,
                  reporter: Reporter, resumed_at: int | None = None) -> None:
         """
         Args:
-            model: Its trainable weights are stored.
+            model: The model whose trainable weights are stored.
             sampler: Makes the races.
             races: Races of each trained family.
-            path: File for the best weights; takes over that of a killed training. The best weights before them stay
-                beside it until the next evaluation, by when the trainer has a checkpoint of the step that is best now.
+            path: File for the best weights, kept from a killed training. The previous best stays beside it until the
+                next evaluation; by then the trainer has a checkpoint of the best step.
             reporter: Receives a line for each evaluation.
-            resumed_at: Step that the training resumes from; weights of later steps are dropped, since those steps are
-                trained again. None keeps them.
+            resumed_at: Step at which the training resumes. Deletes weights of later steps, which are trained again.
+                None keeps them.
         """
         self._model, self._path, self._reporter = model, path, reporter
         self._previous = path.with_name(f"{path.stem}.previous{path.suffix}")
         self._scenarios = [sampler.scenario(*key) for key in selection_races(races)]
         self._best, self.step = -np.inf, 0
         if resumed_at is not None:
-            self._drop_later_than(resumed_at)
+            self._delete_later_than(resumed_at)
         if path.is_file():
             metadata = read_metadata(path)
             self._best, self.step = float(metadata["score"]), int(metadata["step"])
         self.observations: list[Observation] = []
 
     def evaluate(self, step: int, engineer: Engineer) -> float:
-        """Mean score of the engineer; stores its weights if it is the best so far."""
+        """Return the engineer's mean score, and store its weights if it is the best so far."""
         rollouts = batched_rollout(self._scenarios, engineer.commands)
         self.observations = [observation for rollout in rollouts for observation in rollout.observations]
         score = float(np.mean([rollout.info["score"] for rollout in rollouts]))
@@ -67,11 +67,11 @@ class BestCheckpoint:
         return score
 
     def restore(self) -> None:
-        """Load the best weights; without an evaluation after step 0 they stay as they are."""
+        """Load the best weights. Without an evaluation after step 0, change nothing."""
         if self.step:
             load_weights(self._model, self._path)
 
-    def _drop_later_than(self, step: int) -> None:
+    def _delete_later_than(self, step: int) -> None:
         for path in (self._path, self._previous):
             if path.is_file() and int(read_metadata(path)["step"]) > step:
                 path.unlink()

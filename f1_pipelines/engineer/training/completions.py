@@ -1,8 +1,8 @@
 """TRL's SFT trainer, computing the logits of completions only.
 
 A turn has about a hundred prompt tokens and a few completion tokens. trl 1.16 computes logits at every position before
-it drops the prompt's; for a toy-size model that is two fifths of a step. Here batches are padded on the left, so that
-completions are at the end, and only the last positions get logits. Loss and metrics are the same, also with several
+it drops the prompt's; for a tiny model that is two fifths of a step. Here batches are padded on the left, so that
+completions are at the end and only the last positions get logits. Loss and metrics are the same, also with several
 processes.
 """
 from __future__ import annotations
@@ -22,13 +22,13 @@ class CompletionTrainer(SFTTrainer):
     """SFTTrainer for batches of `left_padded`."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
-        """Takes what SFTTrainer takes."""
+        """Take the arguments of SFTTrainer."""
         super().__init__(*args, **options)
         self._since_log: defaultdict[str, list[float]] = defaultdict(list)
 
     def compute_loss(self, model: nn.Module, inputs: dict[str, Tensor], return_outputs: bool = False,
                      num_items_in_batch: Tensor | int | None = None) -> Tensor | tuple[Tensor, Any]:
-        """Mean cross-entropy over the tokens of all completions of the step, over all processes."""
+        """Return the mean cross-entropy over the tokens of all completions of the step, over all processes."""
         labels = inputs["labels"]
         in_completion = (labels != IGNORED).any(dim=0)
         width = labels.shape[1] - int(in_completion.int().argmax())
@@ -40,7 +40,7 @@ class CompletionTrainer(SFTTrainer):
         mask = labels != IGNORED
         if num_items_in_batch is None:
             loss = total / mask.sum()
-        else:  # counted over all processes, over which torch then takes the mean
+        else:  # counts all processes, and torch averages their gradients
             loss = total * self.accelerator.num_processes / num_items_in_batch
         with torch.no_grad():
             log_probabilities = logits.log_softmax(dim=-1)[mask]
@@ -60,7 +60,7 @@ class CompletionTrainer(SFTTrainer):
 
 
 def left_padded(pad_id: int, examples: Sequence[TokenizedExample]) -> dict[str, Tensor]:
-    """A batch of examples of different lengths, padded on the left."""
+    """Pad examples of different lengths on the left, to one batch."""
     longest = max(len(example["input_ids"]) for example in examples)
 
     def padded(name: Literal["input_ids", "labels"], filler: int) -> Tensor:

@@ -1,8 +1,8 @@
-"""Several processes that train one model, each on a device of its own.
+"""Several processes that train one model, each on its own device.
 
 `accelerate launch` starts them, and torch averages their gradients before each step, so all hold the same weights. Only
-the main process writes files, drives the races of DAgger rounds and evaluations, and reports; the others wait for it at
-their next collective operation.
+the main process writes files, drives the races of DAgger rounds and evaluations, and reports; the others wait at their
+next collective operation.
 """
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ if TYPE_CHECKING:
     from accelerate import PartialState
     from transformers import TrainingArguments
 
-# The others wait while the main process drives; torch's default of 10 minutes (NCCL) would end a healthy training. When
-# a process fails, the launcher ends all of them without this delay.
+# The others wait while the main process drives races; torch's default of 10 minutes (NCCL) would end a healthy
+# training. When a process fails, the launcher ends all of them without this delay.
 PROCESS_GROUP_TIMEOUT = timedelta(hours=12)
 
 
 class WorldSizeError(RuntimeError):
-    """This number of processes can't train together. One sentence: what came, what was wanted, what to do."""
+    """This number of processes can't train together. The message says how many can and what to do."""
 
 
 def accelerator_on(device: str) -> PartialState:
-    """The state of the processes that train together; a single process if no launcher started more.
+    """Join the processes that train together: a single one, unless a launcher started more.
 
     Args:
         device: cpu (backend gloo), cuda (NCCL) or, for a single process, cuda:1.
@@ -34,22 +34,22 @@ def accelerator_on(device: str) -> PartialState:
 
 
 def own_device(accelerator: PartialState, device: str) -> str:
-    """The device of this process: with several processes each has its own GPU."""
+    """Return the device of this process. Each of several processes has its own GPU."""
     return f"cuda:{accelerator.local_process_index}" if device == "cuda" else device
 
 
 def on_one_device(arguments: TrainingArguments, device: str) -> None:
-    """Keep a trainer on its device.
+    """Restrict a trainer to its device.
 
-    A single process of transformers 5.24 trains on all GPUs that it sees, from cuda:0 on; no public setting prevents
-    it. This is the only place that sets its private fields, and tests/engineer/training/test_distributed.py shows that
-    they still have this effect. With several processes each is on its own GPU already.
+    A single process of transformers 5.24 trains on all visible GPUs, from cuda:0 on; no public setting prevents it.
+    Only this function sets its private fields; tests/engineer/training/test_distributed.py checks that they still have
+    this effect. Each of several processes is on its own GPU already.
     """
     import torch
 
     if device == "cpu" or arguments.world_size > 1:
         return
-    chosen = torch.device("cuda", torch.device(device).index or 0)
-    torch.cuda.set_device(chosen)
+    gpu = torch.device("cuda", torch.device(device).index or 0)
+    torch.cuda.set_device(gpu)
     arguments._n_gpu = 1
-    vars(arguments)["_setup_devices"] = chosen  # the cached property behind `arguments.device`
+    vars(arguments)["_setup_devices"] = gpu  # the cached property behind `arguments.device`

@@ -16,24 +16,23 @@ from f1_pipelines.engineer.training.tiny_model import fresh_model, train_tokeniz
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-
-COMPARED = 50  # prompts whose output must not change when an adapter is merged
+COMPARED = 50  # prompts whose outputs must not change when an adapter is merged
 
 
 class MissingWeights(RuntimeError):
-    """The weights of a profile can't be loaded. One sentence: what is missing, what to do."""
+    """The weights of a profile can't be loaded. The message says what is missing and what to do."""
 
 
 def initial_model(profile: Profile, texts: Iterable[str], seed: int, cache: Path,
                   local: Path | None = None) -> tuple[PreTrainedModel, Rendering]:
-    """The untrained model of a profile, in float32 on the CPU, and its rendering.
+    """Load the untrained model of a profile, in float32 on the CPU, and its rendering.
 
     Args:
-        profile: Names the source of the weights.
+        profile: The profile, which names the source of the weights.
         texts: Training texts of a fresh tokenizer.
         seed: Seed of fresh weights.
-        cache: Folder for converted weights.
-        local: Folder with the weights of a hub profile, instead of the hub.
+        cache: Folder of converted weights.
+        local: Folder with the weights of a hub profile; None loads them from the hub.
 
     Raises:
         MissingWeights: The weights can't be loaded.
@@ -47,15 +46,15 @@ def initial_model(profile: Profile, texts: Iterable[str], seed: int, cache: Path
 
 
 class ParityError(RuntimeError):
-    """A merged model answers differently from the model with its adapter."""
+    """The outputs of a merged model differ from those with its adapter."""
 
 
 def with_adapter(model: PreTrainedModel, profile: Profile, seed: int) -> PreTrainedModel:
-    """The model with a fresh LoRA adapter if the profile has one; its outputs are unchanged until it is trained.
+    """Add a fresh LoRA adapter if the profile has one. Outputs don't change before it is trained.
 
     Args:
-        model: Without an adapter.
-        profile: Its `lora` settings apply.
+        model: A model without an adapter.
+        profile: The profile, for its `lora` settings.
         seed: Seed of the adapter's weights.
     """
     if profile.lora is None:
@@ -65,7 +64,7 @@ def with_adapter(model: PreTrainedModel, profile: Profile, seed: int) -> PreTrai
 
     torch.manual_seed(seed)
     with warnings.catch_warnings():
-        # 2026-11: peft 0.21 reads an option of transformers 5.24 by its old name.
+        # 2026-11: peft 0.21 uses the old name of an option of transformers 5.24.
         warnings.filterwarnings("ignore", "`is_gradient_checkpointing` is deprecated", FutureWarning)
         return cast("PreTrainedModel", get_peft_model(model, LoraConfig(
             r=profile.lora.rank, lora_alpha=profile.lora.alpha, target_modules="all-linear", task_type="CAUSAL_LM")))
@@ -73,13 +72,13 @@ def with_adapter(model: PreTrainedModel, profile: Profile, seed: int) -> PreTrai
 
 def merge_adapter(model: PreTrainedModel, profile: Profile, rendering: Rendering,
                   prompts: Sequence[str]) -> PreTrainedModel:
-    """The model with its adapter merged into the weights.
+    """Merge the adapter into the model's weights.
 
     Args:
-        model: With its adapter, if the profile has one.
-        profile: Its `lora` and generation settings apply.
+        model: The model, with its adapter if the profile has one.
+        profile: The profile, for its `lora` and generation settings.
         rendering: Rendering of the model's tokenizer.
-        prompts: Observations; outputs for `COMPARED` of them are compared before and after.
+        prompts: Observations. Outputs for `COMPARED` of them are compared before and after.
 
     Raises:
         ParityError: An output changed.
@@ -87,13 +86,13 @@ def merge_adapter(model: PreTrainedModel, profile: Profile, rendering: Rendering
     if profile.lora is None:
         return model
     engineer = Engineer(model, rendering, profile.max_new_tokens, profile.generation_batch)
-    compared = list(dict.fromkeys(prompts))[:: max(len(prompts) // COMPARED, 1)][:COMPARED]
-    before = engineer.commands(compared)
+    observations = list(dict.fromkeys(prompts))[:: max(len(prompts) // COMPARED, 1)][:COMPARED]
+    before = engineer.commands(observations)
     merged = cast("PreTrainedModel", cast(Any, model).merge_and_unload())
-    after = Engineer(merged, rendering, profile.max_new_tokens, profile.generation_batch).commands(compared)
+    after = Engineer(merged, rendering, profile.max_new_tokens, profile.generation_batch).commands(observations)
     changed = [(a, b) for a, b in zip(before, after, strict=True) if a != b]
     if changed:
-        raise ParityError(f"{len(changed)} of {len(compared)} outputs changed when the adapter was merged, e.g. "
+        raise ParityError(f"{len(changed)} of {len(observations)} outputs changed when the adapter was merged, e.g. "
                           f"{changed[0][0]!r} became {changed[0][1]!r}; merge in float32")
     return merged
 
@@ -102,24 +101,24 @@ def _pretrained(profile: Profile, folder: Path | str) -> tuple[PreTrainedModel, 
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     try:
-        # Weights of others are data: load no pickle, and run no code from their folder.
+        # Weights may be untrusted: load no pickle, and run no code from their folder.
         tokenizer = AutoTokenizer.from_pretrained(folder, padding_side="left", trust_remote_code=False)
         model = AutoModelForCausalLM.from_pretrained(folder, dtype="float32", use_safetensors=True,
                                                      trust_remote_code=False)
-    except (OSError, ValueError) as problem:
-        why = str(problem).splitlines()[0][:160]
+    except (OSError, ValueError) as error:
+        reason = str(error).splitlines()[0][:160]
         if isinstance(folder, Path):
             raise MissingWeights(f"{profile.name}: {folder} (F1_WEIGHTS) holds no model that transformers can read "
-                                 f"({why}); point it to a folder with config.json, weights and tokenizer") from problem
+                                 f"({reason}); point it to a folder with config.json, weights and tokenizer") from error
         offline = " although HF_HUB_OFFLINE is set" if os.environ.get("HF_HUB_OFFLINE") == "1" else ""
         raise MissingWeights(f"{profile.name}: {folder} is not in the local cache and the hub can't be reached"
-                             f"{offline} ({why}); connect once to download it, or set F1_WEIGHTS to a folder with the "
-                             "model") from problem
+                             f"{offline} ({reason}); connect once to download it, or set F1_WEIGHTS to a folder with "
+                             "the model") from error
     return model, Rendering(tokenizer, profile.system)
 
 
 def _converted(profile: Profile, cache: Path) -> Path:
-    """SmolLM2 from the GGUF file of its package, converted once to a folder that transformers can train from."""
+    """Convert SmolLM2 once from its package's GGUF file to a folder that transformers can train from."""
     folder = cache / profile.name
     if (folder / "model.safetensors").is_file() and (folder / "tokenizer.json").is_file():
         return folder
@@ -136,11 +135,11 @@ def _converted(profile: Profile, cache: Path) -> Path:
 
     tokenizer = AutoTokenizer.from_pretrained(files[0].parent, gguf_file=files[0].name)
     model: Any = AutoModelForCausalLM.from_pretrained(files[0].parent, gguf_file=files[0].name, dtype="float32")
-    # transformers treats weights of a GGUF file as quantized, and would not save them.
+    # transformers treats weights of a GGUF file as quantized and would not save them.
     model.hf_quantizer = None
     del model.config.quantization_config
-    growing = cache / f".{profile.name}"
-    model.save_pretrained(growing)
-    tokenizer.save_pretrained(growing)
-    growing.rename(folder)
+    temporary = cache / f".{profile.name}"
+    model.save_pretrained(temporary)
+    tokenizer.save_pretrained(temporary)
+    temporary.rename(folder)
     return folder

@@ -30,13 +30,13 @@ GIB = 2**30
 
 @dataclass(frozen=True)
 class Job:
-    """Everything that a training needs. Paths are absolute, so that any process can run it.
+    """The inputs of a training. Paths are absolute, so that any process can run it.
 
     Attributes:
         stage: sft or grpo.
         profile: Name of the profile.
-        settings: Fields of the profile's `sft` or `grpo` settings to change, by field or stored name.
-        turns: For SFT, file with prompt and completion in JSON lines.
+        settings: Changes to the profile's `sft` or `grpo` settings, by field or stored name.
+        turns: For SFT, file with a prompt and a completion in each JSON line.
         parent: For GRPO, folder of the checkpoint to start from.
         sampler: File with the JSON of the `ScenarioSampler`.
         seed: Seed of the training.
@@ -45,8 +45,8 @@ class Job:
         weights: Folder with the weights of a hub profile; empty for the hub.
         device: cpu, cuda or cuda:1.
         precision: float32 or bfloat16.
-        processes: Number of processes that train together, each on a GPU of its own (device cuda), or all on the CPU.
-            `batch_size` of the settings is that of each process.
+        processes: Number of processes that train together, each on its own GPU (device cuda), or all on the CPU.
+            `batch_size` in the settings is per process.
     """
 
     stage: str
@@ -66,8 +66,8 @@ class Job:
     def begin(self, inputs: Mapping[str, str]) -> Path:
         """Write the work folder and return its job file.
 
-        Keeps what is in the folder, to resume from, if it was begun by the same job with the same profile, inputs and
-        versions of environment and prompt. Anything else is deleted.
+        Keeps the folder's files, to resume from, if they come from the same job with the same profile, inputs and
+        versions of environment and prompt. Deletes any others.
 
         Args:
             inputs: Text of the files that the job reads, by name in the work folder.
@@ -76,16 +76,16 @@ class Job:
         from f1_pipelines.sim.scenarios import ENV_VERSION
 
         work, job = Path(self.work), json.dumps(asdict(self), indent=2)
-        began = json.dumps({
+        record = json.dumps({
             "job": asdict(self), "profile": asdict(profile_of(self.profile)), "env_version": ENV_VERSION,
             "prompt_version": PROMPT_VERSION,
             "inputs": {name: hashlib.sha256(text.encode()).hexdigest() for name, text in inputs.items()}}, indent=2)
-        if not (work / BEGAN).is_file() or (work / BEGAN).read_text() != began:
-            (work / BEGAN).unlink(missing_ok=True)  # first: a half deleted folder is not resumed
+        if not (work / BEGAN).is_file() or (work / BEGAN).read_text() != record:
+            (work / BEGAN).unlink(missing_ok=True)  # first, so that a half deleted folder is not resumed
             shutil.rmtree(work, ignore_errors=True)
         work.mkdir(parents=True, exist_ok=True)
         (work / FAILED).unlink(missing_ok=True)
-        for name, text in {**inputs, JOB: job, BEGAN: began}.items():
+        for name, text in {**inputs, JOB: job, BEGAN: record}.items():
             (work / name).write_text(text)
         return work / JOB
 
@@ -103,30 +103,30 @@ class TrainingResult:
     points: list[tuple[int, str, float]]  # step, metric, value
     n_turns: int
     n_parameters: int
-    seconds: float  # of all attempts; a killed one counts up to its last report
+    seconds: float  # of all attempts, killed ones up to their last report
     tokens_per_s: float | None
-    peak_memory_gib: float  # of the attempt that took most
+    peak_memory_gib: float  # maximum of all attempts
     settings: dict[str, Any]  # by stored name
 
     @classmethod
     def read(cls, work: Path) -> TrainingResult:
-        """The result that a process stored in the work folder."""
+        """Read the result from the work folder."""
         return cls(**json.loads((work / RESULT).read_text()))
 
 
 def run(job: Job, reporter: Reporter | None = None) -> TrainingResult:
     """Train, store the checkpoint, and write the result to the work folder.
 
-    Each of several processes calls this; only the main one stores and reports, and all return its result.
+    Each of several processes calls this. Only the main one stores and reports; all return its result.
 
     Raises:
-        WorldSizeError: Another number of processes was started than the job is for.
+        WorldSizeError: The number of started processes is not that of the job.
         TrainingFailed: Training broke, or learnt nothing.
     """
     for name, value in (("OMP_WAIT_POLICY", "PASSIVE"), ("GOMP_SPINCOUNT", "0"), ("TOKENIZERS_PARALLELISM", "false")):
         os.environ.setdefault(name, value)
     if profile_of(job.profile).weights != "hub" or job.weights:
-        os.environ.setdefault("HF_HUB_OFFLINE", "1")  # or libraries wait for the hub's answer about any model
+        os.environ.setdefault("HF_HUB_OFFLINE", "1")  # else libraries query the hub about every model
     import torch
 
     from f1_pipelines.engineer.inference.cpu import use_fast_matmul
@@ -137,7 +137,7 @@ def run(job: Job, reporter: Reporter | None = None) -> TrainingResult:
 
     accelerator = accelerator_on(job.device)
     if accelerator.num_processes != job.processes:
-        raise WorldSizeError(f"the job is for {job.processes} processes and {accelerator.num_processes} were started; "
+        raise WorldSizeError(f"the job needs {job.processes} processes, but {accelerator.num_processes} were started; "
                              "start as many, or change `processes` of the resource `compute`")
     job = replace(job, device=own_device(accelerator, job.device))
     reporter = (reporter or Reporter(print, warn=print)) if accelerator.is_main_process else SILENT
@@ -145,7 +145,7 @@ def run(job: Job, reporter: Reporter | None = None) -> TrainingResult:
         torch.set_num_threads(1)
     usage = Usage(Path(job.work), job.device)
     if accelerator.is_main_process:
-        reporter = usage.written_by(reporter)
+        reporter = usage.recorded_by(reporter)
     profile = _profile_of(job)
     sampler = ScenarioSampler.from_json(Path(job.sampler).read_text())
     with explain_out_of_memory(f"{job.stage} of profile {profile.name}", job.device,
@@ -165,9 +165,9 @@ def _store_result(job: Job, profile: Profile, usage: Usage, outcome: Outcome) ->
         stored.id, outcome.parent, history.points, outcome.n_turns, int(stored.meta["n_parameters"]),
         round(usage.seconds, 1), round(speeds[-1], 1) if speeds else None, round(usage.peak_bytes / GIB, 3),
         stored_settings(profile.sft if job.stage == "sft" else profile.grpo))
-    growing = Path(job.work) / f".{RESULT}"
-    growing.write_text(json.dumps(asdict(result)))
-    growing.replace(Path(job.work) / RESULT)
+    temporary = Path(job.work) / f".{RESULT}"
+    temporary.write_text(json.dumps(asdict(result)))
+    temporary.replace(Path(job.work) / RESULT)
 
 
 def _profile_of(job: Job) -> Profile:
@@ -179,7 +179,7 @@ def _profile_of(job: Job) -> Profile:
 
 
 def main() -> None:
-    """Run the job file named on the command line; under Dagster Pipes, progress goes to the run's log."""
+    """Run the job file of the command line. Under Dagster Pipes, progress goes to the run's log."""
     from dagster_pipes import PipesContext, open_dagster_pipes
 
     from f1_pipelines.engineer.progress import Reporter
@@ -195,20 +195,20 @@ def main() -> None:
             result = run(job)
             if rank == 0:
                 print(json.dumps({"checkpoint": result.checkpoint}))
-    except Exception as problem:  # Dagster itself sees only the exit status of a process
-        _store_failure(Path(job.work) / FAILED, problem)
+    except Exception as error:  # Dagster itself sees only the exit status of a process
+        _store_failure(Path(job.work) / FAILED, error)
         raise
 
 
 _LOST_PEER = ("closed by peer", "reset by peer", "NCCL")  # in messages of gloo and NCCL
 
 
-def _store_failure(file: Path, problem: Exception) -> None:
-    """Write why this process failed, unless another process failed first: that one has the cause."""
-    message = f"{type(problem).__name__}: {problem}"
-    if any(words in message for words in _LOST_PEER):
-        message = ("another process of the training ended unexpectedly, most often killed for lack of memory; stop "
-                   "what else runs there, or take a smaller profile (F1_PROFILE=tiny)")
+def _store_failure(file: Path, error: Exception) -> None:
+    """Write why this process failed, unless another process failed first: its error is the cause."""
+    message = f"{type(error).__name__}: {error}"
+    if any(phrase in message for phrase in _LOST_PEER):
+        message = ("another process of the training ended unexpectedly, usually killed for lack of memory; stop "
+                   "other processes there, or use a smaller profile (F1_PROFILE=tiny)")
     with suppress(FileExistsError), file.open("x") as stream:
         stream.write(message)
 

@@ -1,4 +1,4 @@
-"""How far a policy has moved from where its training began: KL divergence at fixed prompts."""
+"""Drift of a policy during its training: KL divergence from the reference policy at fixed prompts."""
 from __future__ import annotations
 
 from contextlib import nullcontext
@@ -25,7 +25,7 @@ class KlProbes:
         self._rendering, self._sampler = rendering, sampler
 
     def set_reference(self, model: PreTrainedModel) -> None:
-        """Make the policy as it is, without its adapter if it has one, the reference."""
+        """Set the current policy, without its adapter if any, as the reference."""
         engineer = Engineer(model, self._rendering, 40)
         scenarios = [self._sampler.scenario(*key) for key in kl_probe_races(self.COUNT)]
         self._prompts = [race[len(race) // 2].observation.text
@@ -34,11 +34,11 @@ class KlProbes:
             self._reference = self._log_probabilities(model)
 
     def kl(self, model: PreTrainedModel) -> float:
-        """Mean KL divergence from the reference policy, of a completion's first token [nats]; NaN if not finite."""
-        now = self._log_probabilities(model)
-        if not now.isfinite().all():
+        """Return the mean KL divergence of a completion's first token from the reference [nats]; NaN if not finite."""
+        current = self._log_probabilities(model)
+        if not current.isfinite().all():
             return float("nan")
-        return float((now.exp() * (now - self._reference)).sum(dim=1).mean().clamp(min=0.0))
+        return float((current.exp() * (current - self._reference)).sum(dim=1).mean().clamp(min=0.0))
 
     def _log_probabilities(self, model: PreTrainedModel) -> torch.Tensor:
         """(prompts, vocabulary) log-probabilities of the first token after each prompt."""

@@ -20,7 +20,7 @@ ADAM_BETAS = (0.9, 0.98)
 
 
 class MuonAndAdamW(torch.optim.Optimizer):
-    """Both as one optimizer with the parameter groups of the two; a scheduler scales each group's own learning rate."""
+    """One optimizer with the parameter groups of both. A scheduler scales the learning rate of each group."""
 
     def __init__(self, model: PreTrainedModel, muon_lr: float, adam_lr: float, weight_decay: float) -> None:
         """
@@ -38,27 +38,27 @@ class MuonAndAdamW(torch.optim.Optimizer):
         self._share_groups()
 
     def step(self, closure: Callable[[], Any] | None = None) -> None:  # type: ignore[override]  # trainers pass none
-        """Step both."""
+        """Step both optimizers."""
         for part in self._parts:
             part.step()
 
     def state_dict(self) -> dict[str, Any]:
-        """The states of both."""
+        """Return the states of both optimizers."""
         return {"parts": [part.state_dict() for part in self._parts]}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Load the states of both."""
+        """Load the states of both optimizers."""
         for part, state in zip(self._parts, state_dict["parts"], strict=True):
             part.load_state_dict(state)
         self._share_groups()
 
     def _share_groups(self) -> None:
-        """Use the group objects of the two, so that a learning rate set here is set there."""
+        """Share the parameter groups of both, so that a learning rate set here applies there."""
         self.param_groups = [group for part in self._parts for group in part.param_groups]
 
 
 def split_weights(model: PreTrainedModel) -> tuple[list[nn.Parameter], list[nn.Parameter]]:
-    """The trainable matrices for Muon, and all other trainable weights."""
+    """Split the trainable weights into matrices for Muon and the rest."""
     layers = model.get_input_embeddings(), model.get_output_embeddings()
     embeddings = {id(layer.weight) for layer in layers}
     trained = [weights for weights in model.parameters() if weights.requires_grad]

@@ -1,7 +1,7 @@
-"""A training process ends when the Dagster run that started it is gone.
+"""A training process ends when the Dagster run that started it has ended.
 
-A run that was killed with SIGKILL can't end the processes it started. They would keep the GPU, and write to the same
-folder as the training that resumes.
+A run killed with SIGKILL can't end the processes it started. They would keep the GPU, and write to the same folder as
+the training that resumes.
 """
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ CHECK_EVERY_S = 2.0
 
 
 def parent_of() -> dict[str, str]:
-    """Environment variables for a process that shall end with this one."""
+    """Return the environment variables for a process that must end with this one."""
     return {STARTER: json.dumps([os.getpid(), started_ticks(os.getpid())])}
 
 
 def exit_with_parent() -> None:
-    """End this process soon after the one that `parent_of` names in its environment; without that, do nothing."""
+    """Watch the process that `parent_of` named in the environment, if any, and end soon after it."""
     if STARTER not in os.environ:
         return
     pid, started = json.loads(os.environ[STARTER])
@@ -31,7 +31,7 @@ def exit_with_parent() -> None:
     def watch() -> None:
         while process_lives(pid, started):
             time.sleep(CHECK_EVERY_S)
-        print("the run that started this training is gone, so it ends; it resumes with the next run", file=sys.stderr)
+        print("the run that started this training has ended, so it stops; the next run resumes it", file=sys.stderr)
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()

@@ -1,10 +1,10 @@
-"""What a killed training resumes from, and the time and memory of all its attempts.
+"""Files that a killed training resumes from, and the time and memory of all its attempts.
 
 Notable choices:
 - An unfinished training resumes from the trainer's latest complete checkpoint. It also holds the log, so weights and
-  metrics always belong to the same step.
+  metrics are of the same step.
 - A finished training has its weights and metrics in one file, so nothing of it is trained or measured again.
-- Every file of ours is written under another name and renamed, so it is complete or absent.
+- Our files are written under a temporary name and renamed, so each is complete or absent.
 """
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 FINISHED, USAGE = "finished.safetensors", "usage.json"
 _STATE = "trainer_state.json"  # the last file that the trainer writes
-# The latest one may be torn, or of the last step, which can't be resumed (`_is_complete`). With several processes the
+# The latest may be incomplete, or of the last step, which can't be resumed (`_is_complete`). With several processes the
 # main one deletes older checkpoints before the others have written their part of the latest.
 KEPT_CHECKPOINTS = 2
 
 
 def last_checkpoint(folder: Path, processes: int = 1) -> str | None:
-    """Path of the latest complete checkpoint, None to start at step 0.
+    """Return the path of the latest complete checkpoint; None to start at step 0.
 
     Args:
         folder: Output folder of the trainer.
@@ -41,7 +41,7 @@ def last_checkpoint(folder: Path, processes: int = 1) -> str | None:
 
 
 def resumed_step(folder: Path, processes: int = 1) -> int:
-    """The step at which a training in this folder resumes: 0 for a new one, the last step for a finished one."""
+    """Return the step at which a training here resumes: 0 for a new one, the last step for a finished one."""
     if (folder / FINISHED).is_file():
         return int(read_metadata(folder / FINISHED)["step"])
     checkpoint = last_checkpoint(folder, processes)
@@ -49,12 +49,12 @@ def resumed_step(folder: Path, processes: int = 1) -> int:
 
 
 def step_of(checkpoint: Path) -> int:
-    """The step of a trainer's checkpoint, from its name."""
+    """Return the step of a trainer's checkpoint, from its name."""
     return int(checkpoint.name.rpartition("-")[2])
 
 
-def remove_torn_checkpoints(folder: Path, processes: int = 1) -> None:
-    """Delete incomplete checkpoints, so that their files don't mix with what is written next."""
+def remove_incomplete_checkpoints(folder: Path, processes: int = 1) -> None:
+    """Delete incomplete checkpoints, so that their files don't mix with new ones."""
     for path in folder.glob("checkpoint-*"):
         if not _is_complete(path, processes):
             shutil.rmtree(path, ignore_errors=True)
@@ -83,10 +83,10 @@ def save_weights(model: PreTrainedModel, path: Path, metadata: dict[str, str]) -
     from safetensors.torch import save_file
 
     path.parent.mkdir(parents=True, exist_ok=True)
-    growing = path.with_suffix(".growing")
-    save_file({name: weights.detach().cpu().contiguous().clone() for name, weights in _trainable(model)}, growing,
+    temporary = path.with_suffix(".growing")
+    save_file({name: weights.detach().cpu().contiguous().clone() for name, weights in _trainable(model)}, temporary,
               metadata)
-    growing.replace(path)
+    temporary.replace(path)
 
 
 def load_weights(model: PreTrainedModel, path: Path) -> None:
@@ -101,7 +101,7 @@ def load_weights(model: PreTrainedModel, path: Path) -> None:
 
 
 def read_metadata(path: Path) -> dict[str, str]:
-    """The metadata of a file that `save_weights` wrote."""
+    """Read the metadata of a file of `save_weights`."""
     from safetensors import safe_open
 
     with safe_open(path, "pt") as file:
@@ -109,13 +109,13 @@ def read_metadata(path: Path) -> dict[str, str]:
 
 
 class Usage:
-    """Time and memory of a training over all its attempts; a killed attempt counts up to its last report."""
+    """Time and memory of a training over all its attempts, killed ones up to their last report."""
 
     def __init__(self, work: Path, device: str) -> None:
         """
         Args:
             work: Folder of the training.
-            device: cpu, cuda or cuda:1; its memory is measured.
+            device: cpu, cuda or cuda:1, whose memory is measured.
         """
         self._file, self._device, self._started = work / USAGE, device, time.monotonic()
         self._before_s, self._before_bytes = _read_usage(self._file)
@@ -127,24 +127,24 @@ class Usage:
 
     @property
     def peak_bytes(self) -> int:
-        """Peak memory of the attempt that took most [bytes]."""
+        """Peak memory, the maximum of all attempts [bytes]."""
         if self._device == "cpu":
-            now = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+            peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         else:
             import torch
 
-            now = torch.cuda.max_memory_allocated(self._device)
-        return max(self._before_bytes, now)
+            peak = torch.cuda.max_memory_allocated(self._device)
+        return max(self._before_bytes, peak)
 
     def write(self) -> None:
         """Store the usage so far for the next attempt."""
         self._file.parent.mkdir(parents=True, exist_ok=True)
-        growing = self._file.with_suffix(".growing")
-        growing.write_text(json.dumps({"seconds": self.seconds, "peak_bytes": self.peak_bytes}))
-        growing.replace(self._file)
+        temporary = self._file.with_suffix(".growing")
+        temporary.write_text(json.dumps({"seconds": self.seconds, "peak_bytes": self.peak_bytes}))
+        temporary.replace(self._file)
 
-    def written_by(self, reporter: Reporter) -> Reporter:
-        """The reporter, which also stores the usage with each report."""
+    def recorded_by(self, reporter: Reporter) -> Reporter:
+        """Return the reporter, extended to store the usage with each report."""
         def metrics(step: int, values: dict[str, Any]) -> None:
             self.write()
             reporter.metrics(step, values)
@@ -164,9 +164,7 @@ def _read_usage(file: Path) -> tuple[float, int]:
 
 
 def _is_complete(checkpoint: Path, processes: int) -> bool:
-    """Whether a checkpoint was written completely and is not of the last step.
-
-    From one of the last step transformers 5.24 would train another step.
+    """Whether a checkpoint is complete and not of the last step, from which transformers 5.24 would train another one.
     """
     try:
         state = json.loads((checkpoint / _STATE).read_text())

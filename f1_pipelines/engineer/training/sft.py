@@ -14,24 +14,18 @@ import numpy as np
 from f1_pipelines.engineer.profiles import Profile
 from f1_pipelines.engineer.progress import SILENT, MetricHistory, Reporter, TrainingFailed
 from f1_pipelines.engineer.prompting.rendering import Rendering
+from f1_pipelines.engineer.training import resuming
 from f1_pipelines.engineer.training.callbacks import MetricsCallback
 from f1_pipelines.engineer.training.distributed import on_one_device
 from f1_pipelines.engineer.training.optimizers import MuonAndAdamW
-from f1_pipelines.engineer.training.resuming import (
-    KEPT_CHECKPOINTS,
-    last_checkpoint,
-    remove_torn_checkpoints,
-    restore_finished,
-    save_finished,
-)
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
     from trl import SFTConfig
 
 SAVED_EVERY = 200  # steps between checkpoints
-LOGGED_EVERY = 5  # steps that a logged value is the mean of
-MIN_LOSS_DROP = 0.2  # share of the first loss; a smaller drop means that nothing was learnt
+LOGGED_EVERY = 5  # steps over which a logged value is the mean
+MIN_LOSS_DROP = 0.2  # share of the first loss; a smaller drop fails the training
 
 
 @dataclass(frozen=True)
@@ -51,7 +45,7 @@ def train_sft(model: PreTrainedModel, rendering: Rendering, examples: Sequence[E
         model: A causal model; with `profile.lora`, wrapped in its adapter.
         rendering: Rendering of its tokenizer.
         examples: Turns to learn from.
-        profile: Its `sft` settings apply.
+        profile: The profile, for its `sft` settings.
         seed: Seed of order and dropout.
         folder: Folder of this training. Resumes from the latest checkpoint here, or returns a finished training.
         device: cpu, cuda or cuda:1 of this process; several processes share each step's batch.
@@ -69,16 +63,16 @@ def train_sft(model: PreTrainedModel, rendering: Rendering, examples: Sequence[E
 
     from f1_pipelines.engineer.training.completions import CompletionTrainer, left_padded
 
-    finished = restore_finished(model, folder)
+    finished = resuming.restore_finished(model, folder)
     if finished is not None:
         return finished
     settings, history = profile.sft, MetricHistory()
-    chosen = np.random.default_rng(seed).permutation(len(examples))[:settings.taken(len(examples))]
-    rows = [rendering.example(examples[k].prompt, examples[k].completion) for k in sorted(chosen)]
+    indices = np.random.default_rng(seed).permutation(len(examples))[:settings.turns_used(len(examples))]
+    rows = [rendering.example(examples[k].prompt, examples[k].completion) for k in sorted(indices)]
     config = _config(profile, seed, folder, device)
     on_one_device(config, device)
     if config.process_index == 0:
-        remove_torn_checkpoints(folder, config.world_size)
+        resuming.remove_incomplete_checkpoints(folder, config.world_size)
     optimizer = MuonAndAdamW(model, settings.muon_learning_rate, settings.learning_rate, settings.weight_decay) \
         if settings.muon_learning_rate else None
     with warnings.catch_warnings():
@@ -88,24 +82,24 @@ def train_sft(model: PreTrainedModel, rendering: Rendering, examples: Sequence[E
             data_collator=partial(left_padded, rendering.tokenizer.pad_token_id),
             callbacks=[MetricsCallback(history, reporter)], optimizers=(optimizer, None))
         trainer.remove_callback(PrinterCallback)
-        trainer.train(resume_from_checkpoint=last_checkpoint(folder, config.world_size))
+        trainer.train(resume_from_checkpoint=resuming.last_checkpoint(folder, config.world_size))
     losses = history.values("loss")
     if not continued and len(losses) >= 8 and np.mean(losses[-4:]) > (1.0 - MIN_LOSS_DROP) * np.mean(losses[:2]):
         raise TrainingFailed(f"the loss only went from {np.mean(losses[:2]):.3f} to {np.mean(losses[-4:]):.3f}, so "
                              "nothing was learnt; check the turns and the learning rate")
     if config.process_index == 0:
-        save_finished(model, folder, history)
+        resuming.save_finished(model, folder, history)
     return history
 
 
-def activation_checkpointing(on: bool) -> dict[str, Any]:
-    """The option that trades time for memory, under the name that the installed transformers has."""
+def activation_checkpointing(enabled: bool) -> dict[str, Any]:
+    """Return the option that trades time for memory, under the name of the installed transformers version."""
     from dataclasses import fields
 
     from trl import SFTConfig
 
     names = {field.name for field in fields(SFTConfig)}
-    return {"activation_checkpointing" if "activation_checkpointing" in names else "gradient_checkpointing": on}
+    return {"activation_checkpointing" if "activation_checkpointing" in names else "gradient_checkpointing": enabled}
 
 
 def _config(profile: Profile, seed: int, folder: Path, device: str) -> SFTConfig:
@@ -121,6 +115,6 @@ def _config(profile: Profile, seed: int, folder: Path, device: str) -> SFTConfig
         weight_decay=settings.weight_decay, max_grad_norm=1.0, max_length=None,
         use_cpu=device == "cpu", bf16=profile.bf16, seed=seed, data_seed=seed,
         logging_steps=math.gcd(LOGGED_EVERY, SAVED_EVERY),  # no mean spans a checkpoint, so a resumed run logs the same
-        save_strategy="steps", save_steps=SAVED_EVERY, report_to="none", save_total_limit=KEPT_CHECKPOINTS,
+        save_strategy="steps", save_steps=SAVED_EVERY, report_to="none", save_total_limit=resuming.KEPT_CHECKPOINTS,
         disable_tqdm=True, dataloader_pin_memory=False, include_num_input_tokens_seen="non_padding",
         ddp_find_unused_parameters=False, **activation_checkpointing(device != "cpu"))

@@ -1,10 +1,10 @@
-"""A language model from nothing: Qwen3's architecture with fresh weights, and a tokenizer trained on the turns.
+"""A language model from scratch: Qwen3's architecture with fresh weights, and a tokenizer trained on the turns.
 
 Notable choices:
 - Text is split into numbers (with their tenth, the "x" of a multiple and the end of the line) and the phrases between
   them, so a lap of a race is about eighty tokens and most commands are one.
-- What the chat template puts between question and answer is always the same, and one token.
-- The chat template is Qwen3's own, as trl ships it, so a larger Qwen3 gets the same chats.
+- The chat template's constant text between question and answer is one token.
+- The chat template is Qwen3's own, as shipped with trl, so a larger Qwen3 gets the same chats.
 """
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LITERAL = (_ANSWER, "<think>", "</think>", "<tool_call>", "</tool_call>", "<too
 
 
 def train_tokenizer(texts: Iterable[str], architecture: Architecture) -> PreTrainedTokenizerFast:
-    """A byte-level BPE tokenizer, trained on these texts."""
+    """Train a byte-level BPE tokenizer on these texts."""
     from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
 
@@ -35,7 +35,7 @@ def train_tokenizer(texts: Iterable[str], architecture: Architecture) -> PreTrai
         pre_tokenizers.Split(Regex(SPLIT_PATTERN), "isolated"),
         pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
     bpe.decoder = decoders.ByteLevel()
-    # The roles are repeated with every text, as in every chat; seen once they would be split into letters.
+    # The roles are repeated with every text, as in every chat; once only, they would be split into letters.
     bpe.train_from_iterator((piece for text in texts for piece in (*_ROLES, text)), trainers.BpeTrainer(
         vocab_size=architecture.vocabulary - len(_LITERAL), special_tokens=[PAD, START, END], show_progress=False,
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet()))
@@ -46,7 +46,7 @@ def train_tokenizer(texts: Iterable[str], architecture: Architecture) -> PreTrai
 
 
 def fresh_model(tokenizer: PreTrainedTokenizerFast, architecture: Architecture, seed: int) -> PreTrainedModel:
-    """Qwen3 with random weights drawn from the seed."""
+    """Create a Qwen3 model with random weights drawn from the seed."""
     import torch
     from transformers import Qwen3Config, Qwen3ForCausalLM
 

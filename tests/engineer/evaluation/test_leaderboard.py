@@ -1,4 +1,4 @@
-"""Means of a leaderboard stay inside the span of the scores, for any number of races."""
+"""Means of a leaderboard stay within the range of the scores, for any number of races."""
 from datetime import UTC, datetime
 
 import numpy as np
@@ -24,15 +24,15 @@ def episodes(score, races: dict[str, int]) -> pd.DataFrame:
 @pytest.mark.parametrize("races", [[7] * 6, [10] * 6, [18, 23, 24, 25, 29, 31], [1, 2, 3, 5, 7, 49], [9], [5, 4]])
 def test_perfect_races_have_a_perfect_mean(races):
     board = leaderboard(episodes(lambda rng: 1.0, dict(zip(FAMILIES, races, strict=False))))
-    fitted = LEADERBOARD.conform(board)
-    assert fitted[["mean", "regret", "parse_failures", *DIMENSIONS]].eq(1.0).all(axis=None)
+    rows = LEADERBOARD.conform(board)
+    assert rows[["mean", "regret", "parse_failures", *DIMENSIONS]].eq(1.0).all(axis=None)
 
 
-def test_the_mean_is_that_of_the_families_and_the_same_for_any_order_of_the_races():
-    played = episodes(lambda rng: float(rng.random()), dict(zip(FAMILIES, (3, 9, 2, 7, 5, 4), strict=True)))
-    board = leaderboard(played).set_index("family")
-    assert board.loc["all", "mean"] == pytest.approx(played.groupby("family")["score"].mean().mean(), abs=1e-12)
+def test_the_mean_is_over_families_and_independent_of_the_order_of_races():
+    races = episodes(lambda rng: float(rng.random()), dict(zip(FAMILIES, (3, 9, 2, 7, 5, 4), strict=True)))
+    board = leaderboard(races).set_index("family")
+    assert board.loc["all", "mean"] == pytest.approx(races.groupby("family")["score"].mean().mean(), abs=1e-12)
     for n in range(20):
-        again = leaderboard(played.sample(frac=1, random_state=n)).set_index("family")
+        shuffled = leaderboard(races.sample(frac=1, random_state=n)).set_index("family")
         columns = ["mean", "regret", *DIMENSIONS]
-        pd.testing.assert_frame_equal(again.loc[board.index, columns], board[columns], check_exact=True)
+        pd.testing.assert_frame_equal(shuffled.loc[board.index, columns], board[columns], check_exact=True)

@@ -1,4 +1,4 @@
-"""The table of scripted policies has the leaderboard's means and intervals."""
+"""The table of scripted policies uses the leaderboard's means and intervals."""
 import pandas as pd
 
 from f1_pipelines.engineer.evaluation.leaderboard import family_interval, family_mean
@@ -7,7 +7,7 @@ from f1_pipelines.sim.policies.episodes import all_episodes
 from f1_pipelines.sim.scenarios import FAMILIES
 
 
-def test_means_and_intervals_are_those_of_the_leaderboard():
+def test_means_and_intervals_equal_the_leaderboards():
     rows = all_episodes(3, ["stay_out", "random"])
     table, episodes = policy_table(rows).set_index(["policy", "family"]), pd.DataFrame(rows)
     own = episodes[episodes["policy"] == "random"]

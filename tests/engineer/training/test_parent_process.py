@@ -9,7 +9,7 @@ from f1_pipelines.engineer.training.parent_process import STARTER, parent_of
 from f1_pipelines.runs.processes import exists
 
 # Starts a process that watches its parent, prints its id, and waits.
-STARTS = """
+PARENT = """
 import subprocess, sys, time
 from f1_pipelines.engineer.training import parent_process
 child = subprocess.Popen([sys.executable, "-c", "import time; from f1_pipelines.engineer.training import "
@@ -22,13 +22,13 @@ time.sleep(60)
 """
 
 
-def test_a_training_whose_run_was_killed_ends():
-    run = subprocess.Popen([sys.executable, "-c", STARTS], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+def test_a_training_ends_when_its_run_is_killed():
+    run = subprocess.Popen([sys.executable, "-c", PARENT], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
                            env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])})
     try:
         child = int(run.stdout.readline())
         time.sleep(0.5)
-        assert exists(child), "as long as its run is there"
+        assert exists(child), "while its run lives"
     finally:
         run.kill()
         run.wait()
@@ -39,5 +39,5 @@ def test_a_training_whose_run_was_killed_ends():
         time.sleep(0.1)
 
 
-def test_only_what_a_run_started_ends_with_it():
+def test_only_processes_started_by_a_run_name_a_parent():
     assert STARTER not in os.environ and set(parent_of()) == {STARTER}

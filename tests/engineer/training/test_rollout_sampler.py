@@ -15,7 +15,7 @@ from f1_pipelines.engineer.training.grpo import StepMetrics
 from f1_pipelines.engineer.training.rollout_sampler import RolloutSampler, SampledGroup
 from f1_pipelines.sim.scenarios import make_scenario
 
-RULED = make_scenario("dry_strategy_sprint", 2)  # starts on mediums, the rule asks for two compounds
+SCENARIO = make_scenario("dry_strategy_sprint", 2)  # starts on mediums, and the rule requires two compounds
 
 
 def stays(texts):
@@ -23,7 +23,7 @@ def stays(texts):
 
 
 def group_in(scenario, completions):
-    """These completions at the first state of a race in which nobody stops, and how the race ends."""
+    """Completions at the first state of a race without stops, and the results of the race."""
     [states] = decision_states([scenario], stays)
     group = SampledGroup(states[0], [[k] for k in range(len(completions))], completions, np.ones(len(completions)))
     return group, counterfactual_returns(states[:1], [completions], stays)[0]
@@ -34,12 +34,12 @@ def sampler_with(settings, rendering=None):
 
 
 def test_the_reward_is_the_score(toy_profile):
-    group, outcomes = group_in(RULED, ["STAY_OUT", "PIT_NOW hard"])
-    assert sampler_with(toy_profile.grpo).rewards(group, outcomes).tolist() == [end["score"] for end in outcomes]
+    group, outcomes = group_in(SCENARIO, ["STAY_OUT", "PIT_NOW hard"])
+    assert sampler_with(toy_profile.grpo).rewards(group, outcomes).tolist() == [info["score"] for info in outcomes]
 
 
-def test_an_advantage_is_over_the_mean_of_the_samples_however_often_each_was_sampled(toy_profile):
-    group, outcomes = group_in(RULED, ["STAY_OUT", "PIT_NOW hard"])
+def test_an_advantage_is_relative_to_the_mean_weighted_by_counts(toy_profile):
+    group, outcomes = group_in(SCENARIO, ["STAY_OUT", "PIT_NOW hard"])
     group, rollouts = replace(group, counts=np.array([3, 1])), sampler_with(toy_profile.grpo)
     rewards = rollouts.rewards(group, outcomes)
     advantages = rollouts.advantages(group, rewards)
@@ -47,29 +47,29 @@ def test_an_advantage_is_over_the_mean_of_the_samples_however_often_each_was_sam
     assert group.counts @ advantages == pytest.approx(0.0)
 
 
-def test_the_call_of_the_race_itself_is_not_raced_again():
-    texts_seen = []
+def test_the_policys_own_call_is_not_simulated_again():
+    observed = []
 
-    def watched(texts):
-        texts_seen.extend(texts)
+    def recording_stays(texts):
+        observed.extend(texts)
         return stays(texts)
 
-    [states] = decision_states([RULED], stays)
-    [[same, other]] = counterfactual_returns(states[-3:-2], [["STAY_OUT", "PIT_NOW hard"]], watched)
-    assert same == states[-1].outcome and other != same
-    assert len(texts_seen) == 2, "the two laps left of the race that differs"
+    [states] = decision_states([SCENARIO], stays)
+    [[own, other]] = counterfactual_returns(states[-3:-2], [["STAY_OUT", "PIT_NOW hard"]], recording_stays)
+    assert own == states[-1].outcome and other != own
+    assert len(observed) == 2, "the last two laps of the other call's race"
 
 
-def test_samples_are_what_one_prompt_at_a_time_would_give(toy):
-    texts = [state.observation.text for state in decision_states([RULED], stays)[0][:5]]
-    assert len({len(toy.rendering.prompt_ids(text)) for text in texts}) > 1, "padding is at work"
-    cold = toy.sample_ids(texts, 3, 1e-5)
-    assert cold == [ids * 3 for ids in toy.sample_ids(texts, 1, 0.0)]
-    warm = toy.sample_ids(texts, 3, 1.0)
-    assert any(len({tuple(ids) for ids in samples}) > 1 for samples in warm)
+def test_samples_in_a_batch_equal_those_of_single_prompts(toy):
+    texts = [state.observation.text for state in decision_states([SCENARIO], stays)[0][:5]]
+    assert len({len(toy.rendering.prompt_ids(text)) for text in texts}) > 1, "the batch needs padding"
+    greedy = toy.sample_ids(texts, 3, 1e-5)
+    assert greedy == [ids * 3 for ids in toy.sample_ids(texts, 1, 0.0)]
+    random = toy.sample_ids(texts, 3, 1.0)
+    assert any(len({tuple(ids) for ids in samples}) > 1 for samples in random)
 
 
-def test_trl_receives_each_completion_once_with_the_weight_of_its_count(toy_profile, student_folder):
+def test_trl_gets_each_completion_once_weighted_by_its_count(toy_profile, student_folder):
     engineer, settings = load_engineer(student_folder), toy_profile.grpo
     trainer = SimpleNamespace(model=engineer.model, state=SimpleNamespace(global_step=0),
                               accelerator=SimpleNamespace(unwrap_model=lambda model: model))
@@ -82,11 +82,11 @@ def test_trl_receives_each_completion_once_with_the_weight_of_its_count(toy_prof
         groups[tuple(prompt)][tuple(ids)].append(advantage)
     for group in groups.values():
         assert sum(map(sum, group.values())) == pytest.approx(0.0), "each state is its own baseline"
-        assert all(not any(advantages[1:]) for advantages in group.values()), "what comes twice is padding"
+        assert all(not any(advantages[1:]) for advantages in group.values()), "repeated completions are padding"
 
 
 def test_our_metrics_join_the_trainers_log_and_replace_its_own(tmp_path):
-    """Callbacks get the trainer's log itself, so what they add is stored in its checkpoints."""
+    """Callbacks get the trainer's own log, so their metrics are stored in its checkpoints."""
     warnings, state = [], TrainerState(global_step=10, log_history=[{"step": 10, "frac_reward_zero_std": 1.0}])
     metrics = StepMetrics(SimpleNamespace(metrics={"frac_reward_zero_std": 0.25, "clipped": 0.5}),
                           lambda step: {"kl_to_sft": float("nan")}, Reporter(warn=warnings.append))

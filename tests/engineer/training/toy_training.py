@@ -1,8 +1,8 @@
-"""`python -m f1_pipelines.engineer.training.job` at toy size. With seed 13 the second process fails at the start.
+"""`python -m f1_pipelines.engineer.training.job` at toy size. With seed 13 the second process fails at its start.
 
-Imports stand below the guard: processes that drive the expert's races import this module, too.
+Imports are below the guard because the processes that drive the expert's races import this module, too.
 """
-SEED_THAT_FAILS, WORDS = 13, "the second process has had enough"
+SEED_THAT_FAILS, WORDS = 13, "the second process fails on purpose"
 
 if __name__ == "__main__":
     import json

@@ -1,9 +1,9 @@
 """Toy-size trainings killed with SIGKILL at chosen moments.
 
-Run as `python -m tests.engineer.training.toy_kills PLAN.json`.
+Run as `python -m tests.engineer.training.toy_killed_trainings PLAN.json`.
 
-The plan lists attempts, [job file, moment or null]. Each is a process of its own, forked after the imports, which take
-longer than the toys. Prints, as JSON, how each ended: the signal's number, negative, or the exit status.
+The plan lists attempts, [job file, moment or null]. Each runs in its own process, forked after the imports, which take
+longer than the toys. Prints the exit code of each as JSON; a negative one is the number of a signal.
 """
 import json
 import os
@@ -21,12 +21,12 @@ GRPO = {"steps": 3, "races": 2, "states": 4, "oversampling": 2, "num_generations
 
 
 def die(*_: Any, **__: Any) -> None:
-    """As the kernel or a person would end it: nothing runs after this."""
+    """Kill this process; no handler runs."""
     os.kill(os.getpid(), signal.SIGKILL)
 
 
 def arm(moment: str) -> None:
-    """Have this process killed at a moment: a name below, then a step or a number."""
+    """Make this process die at a moment: a name below, then a step or number."""
     import safetensors.torch
     from transformers.trainer_callback import TrainerState
 
@@ -37,7 +37,7 @@ def arm(moment: str) -> None:
 
     name, _, at = moment.partition(" ")
 
-    def after(owner: Any, method: str, reached: Callable[..., bool]) -> None:
+    def die_after(owner: Any, method: str, reached: Callable[..., bool]) -> None:
         original = getattr(owner, method)
 
         def wrapped(*args: Any, **options: Any) -> Any:
@@ -48,33 +48,33 @@ def arm(moment: str) -> None:
 
         setattr(owner, method, wrapped)
 
-    def half_written(state: TrainerState, path: str) -> None:
+    def save_half(state: TrainerState, path: str) -> None:
         if state.global_step == int(at):
             Path(path).write_text(json.dumps(vars(state), default=str)[:400])
             die()
-        whole(state, path)
+        save_state(state, path)
 
     if name == "evaluated":  # the best weights are written, the trainer's checkpoint of that step is not
-        after(BestCheckpoint, "evaluate", lambda best, step, engineer: step == int(at))
+        die_after(BestCheckpoint, "evaluate", lambda best, step, engineer: step == int(at))
     elif name == "logged":
-        after(MetricsCallback, "on_log", lambda watch, args, state,
-              *_: f"{Path(args.output_dir).name}-{state.global_step}" == at)
+        die_after(MetricsCallback, "on_log", lambda watch, args, state,
+                  *_: f"{Path(args.output_dir).name}-{state.global_step}" == at)
     elif name == "torn":
-        whole, TrainerState.save_to_json = TrainerState.save_to_json, half_written
+        save_state, TrainerState.save_to_json = TrainerState.save_to_json, save_half
     elif name == "saved":
-        after(MetricsCallback, "on_save", lambda watch, args, state, *_: state.global_step == int(at))
+        die_after(MetricsCallback, "on_save", lambda watch, args, state, *_: state.global_step == int(at))
     elif name == "driven":  # the scores of the round are written, its turns are not
         dagger.asdict = die
     elif name == "weights":
         save = safetensors.torch.save_file
 
-        def half(weights: dict[str, Any], path: Path, metadata: dict[str, str] | None = None) -> None:
+        def save_half_weights(weights: dict[str, Any], path: Path, metadata: dict[str, str] | None = None) -> None:
             save(weights, path, metadata)
             if "finished" in str(path):
                 os.truncate(path, os.path.getsize(path) // 2)
                 die()
 
-        safetensors.torch.save_file = half
+        safetensors.torch.save_file = save_half_weights
     elif name == "stored":  # the checkpoint is stored, its result is not written
         training._store_result = die
     else:
@@ -82,7 +82,7 @@ def arm(moment: str) -> None:
 
 
 def attempt(job: str, moment: str | None) -> int:
-    """Train in a process of its own."""
+    """Train in a new process and return its exit code."""
     pid = os.fork()
     if pid == 0:
         from f1_pipelines.engineer.training import job as training
@@ -109,9 +109,9 @@ if __name__ == "__main__":
     from f1_pipelines.engineer.training.kl_probes import KlProbes
     from tests.engineer.conftest import TOY
 
-    os.cpu_count = lambda: 1  # the expert's races in this process
+    os.cpu_count = lambda: 1  # drive the expert's races in this process
     PROFILES["tiny"] = replace(PROFILES["tiny"], architecture=TOY, max_new_tokens=12)
     stages.SELECTION_RACES, grpo.SAVED_EVERY, KlProbes.COUNT, sft.SAVED_EVERY = 1, 1, 5, 5
     plan, output = json.loads(Path(sys.argv[1]).read_text()), os.dup(1)
-    os.dup2(2, 1)  # what trainings print is no result
-    os.write(output, json.dumps([attempt(*one) for one in plan]).encode())
+    os.dup2(2, 1)  # keeps the output of trainings out of the result
+    os.write(output, json.dumps([attempt(job, moment) for job, moment in plan]).encode())

@@ -1,4 +1,4 @@
-"""The work folder of a training: what a run resumes from, and memory that runs out."""
+"""The work folder of a training: files to resume from, the best checkpoint, usage; and running out of memory."""
 import json
 from dataclasses import replace
 
@@ -24,49 +24,49 @@ def job(tmp_path):
 
 
 @pytest.fixture
-def left(job, tmp_path):
-    """What a run that was killed leaves."""
+def work(job, tmp_path):
+    """The work folder of a killed run."""
     job.begin(INPUTS)
     (tmp_path / "work" / "steps").mkdir()
     (tmp_path / "work" / "round-1.jsonl").write_text("")
     return tmp_path / "work"
 
 
-def test_the_same_job_finds_what_it_left(job, left):
+def test_the_same_job_keeps_its_work_folder(job, work):
     file = job.begin(INPUTS)
     assert Job(**json.loads(file.read_text())) == job
-    assert (left / "steps").is_dir() and (left / "round-1.jsonl").is_file()
+    assert (work / "steps").is_dir() and (work / "round-1.jsonl").is_file()
 
 
 @pytest.mark.parametrize("changes", [{"settings": {"epochs": 3.0}}, {"precision": "bfloat16"}, {"seed": 1}])
-def test_another_job_does_not(job, left, changes):
+def test_a_changed_job_empties_its_work_folder(job, work, changes):
     replace(job, **changes).begin(INPUTS)
-    assert not (left / "steps").exists() and not (left / "round-1.jsonl").exists()
+    assert not (work / "steps").exists() and not (work / "round-1.jsonl").exists()
 
 
 @pytest.mark.parametrize("name", INPUTS)
-def test_nor_one_with_other_inputs_and_all_of_them_are_there(job, left, name):
+def test_changed_inputs_empty_the_work_folder_and_are_all_written(job, work, name):
     job.begin(INPUTS | {name: "other"})
-    assert not (left / "steps").exists()
-    assert {one: (left / one).read_text() for one in INPUTS} == INPUTS | {name: "other"}
+    assert not (work / "steps").exists()
+    assert {file: (work / file).read_text() for file in INPUTS} == INPUTS | {name: "other"}
 
 
-def test_nor_one_whose_profile_has_other_defaults(job, left, monkeypatch):
+def test_changed_defaults_of_the_profile_empty_the_work_folder(job, work, monkeypatch):
     changed = replace(PROFILES["tiny"].sft, learning_rate=1e-9)
     monkeypatch.setitem(PROFILES, "tiny", replace(PROFILES["tiny"], sft=changed))
     job.begin(INPUTS)
-    assert not (left / "steps").exists()
+    assert not (work / "steps").exists()
 
 
-def test_a_training_whose_result_was_kept_begins_anew(job, left):
+def test_a_job_whose_result_is_stored_starts_over(job, work):
     job.end()
     job.begin(INPUTS)
-    assert not (left / "steps").exists()
+    assert not (work / "steps").exists()
 
 
-def test_memory_that_runs_out_is_one_sentence():
+def test_running_out_of_memory_is_explained_in_one_sentence():
     with (pytest.raises(OutOfMemory, match=r"sft of profile tiny ran out of memory on cpu \(.*DefaultCPUAllocator.*"
-                        r"\); set a smaller batch, stop what else runs there, or take a smaller profile"),
+                        r"\); set a smaller batch, stop other processes there, or use a smaller profile"),
           explain_out_of_memory("sft of profile tiny", "cpu", "set a smaller batch")):
         torch.empty(2**56, dtype=torch.uint8)
     with (pytest.raises(OutOfMemory, match="on cuda .CUDA out of memory. Tried to allocate 2 GiB."),
@@ -78,23 +78,22 @@ def test_memory_that_runs_out_is_one_sentence():
         raise RuntimeError("mat1 and mat2 shapes cannot be multiplied")
 
 
-def test_a_job_that_runs_out_of_memory_says_what_to_do(job, monkeypatch, toy_profile, examples):
-    def greedy(*_, **__):
+def test_a_job_that_runs_out_of_memory_names_a_remedy(job, monkeypatch, toy_profile, examples):
+    def exhaust_memory(*_, **__):
         torch.empty(2**56, dtype=torch.uint8)
 
     monkeypatch.setitem(PROFILES, "tiny", toy_profile)
-    monkeypatch.setattr(stages, "train_sft", greedy)
-    job.begin({"turns.jsonl": "\n".join(json.dumps({"prompt": one.prompt, "completion": one.completion})
-                                        for one in examples), "scenes.json": ScenarioSampler().as_json()})
+    monkeypatch.setattr(stages, "train_sft", exhaust_memory)
+    job.begin({"turns.jsonl": "\n".join(json.dumps({"prompt": example.prompt, "completion": example.completion})
+                                        for example in examples), "scenes.json": ScenarioSampler().as_json()})
     with pytest.raises(OutOfMemory, match="sft of profile tiny ran out of memory on cpu .*smaller batch in its set"):
         training.run(job, Reporter())
 
 
-def test_a_round_joins_what_was_learnt_and_a_rerun_after_the_end_changes_nothing(job, monkeypatch, toy_profile,
-                                                                                examples, tmp_path):
+def test_a_round_adds_its_turns_and_a_rerun_changes_nothing(job, monkeypatch, toy_profile, examples, tmp_path):
     monkeypatch.setitem(PROFILES, "tiny", toy_profile)
-    inputs = {"turns.jsonl": "\n".join(json.dumps({"prompt": one.prompt, "completion": one.completion})
-                                       for one in examples), "scenes.json": ScenarioSampler().as_json()}
+    inputs = {"turns.jsonl": "\n".join(json.dumps({"prompt": example.prompt, "completion": example.completion})
+                                       for example in examples), "scenes.json": ScenarioSampler().as_json()}
     job.begin(inputs)
     first = training.run(job, Reporter())
     laps = (tmp_path / "work" / "round-1.jsonl").read_text().splitlines()
@@ -102,13 +101,13 @@ def test_a_round_joins_what_was_learnt_and_a_rerun_after_the_end_changes_nothing
     assert first.tokens_per_s > 0
     job.begin(inputs)
     assert TrainingResult.read(tmp_path / "work").checkpoint == first.checkpoint
-    again = training.run(job, Reporter())
-    assert again.checkpoint == first.checkpoint
-    assert [point for point in again.points if point[1] == "loss"] == [
+    rerun = training.run(job, Reporter())
+    assert rerun.checkpoint == first.checkpoint
+    assert [point for point in rerun.points if point[1] == "loss"] == [
         point for point in first.points if point[1] == "loss"]
 
 
-def test_the_best_step_is_kept_whole_and_found_again(toy, tmp_path, monkeypatch):
+def test_the_best_step_is_stored_and_restored(toy, tmp_path, monkeypatch):
     scores = iter([0.9, 0.4, 0.6, 0.5])
     monkeypatch.setattr("f1_pipelines.engineer.training.checkpoint_selection.batched_rollout", lambda *_: [])
     monkeypatch.setattr("f1_pipelines.engineer.training.checkpoint_selection.np.mean", lambda _: next(scores))
@@ -120,14 +119,14 @@ def test_the_best_step_is_kept_whole_and_found_again(toy, tmp_path, monkeypatch)
         best.evaluate(step, toy)
     assert [path.name for path in tmp_path.iterdir()] == ["best.safetensors"]
     resumed = BestCheckpoint(toy.model, ScenarioSampler(), 1, tmp_path / "best.safetensors", Reporter())
-    assert resumed.step == best.step == 20, "the start, step 0, is never what is kept"
+    assert resumed.step == best.step == 20, "step 0 is never stored"
     resumed.restore()
     assert float(weights.detach().mean()) == 20.0
 
 
 @pytest.mark.parametrize(("resumed_at", "best"), [(20, 20), (10, 10), (5, 0)])
-def test_the_best_of_steps_that_are_made_again_is_dropped(toy, tmp_path, monkeypatch, resumed_at, best):
-    """Killed between the examination of step 20 and the trainer's checkpoint of it: on a GPU it comes out otherwise."""
+def test_a_best_step_that_is_trained_again_is_deleted(toy, tmp_path, monkeypatch, resumed_at, best):
+    """Killed between the evaluation and the trainer's checkpoint of step 20, which a GPU would not repeat exactly."""
     scores = iter([0.4, 0.6])
     monkeypatch.setattr("f1_pipelines.engineer.training.checkpoint_selection.batched_rollout", lambda *_: [])
     monkeypatch.setattr("f1_pipelines.engineer.training.checkpoint_selection.np.mean", lambda _: next(scores))
@@ -140,15 +139,15 @@ def test_the_best_of_steps_that_are_made_again_is_dropped(toy, tmp_path, monkeyp
     resumed = BestCheckpoint(toy.model, ScenarioSampler(), 1, tmp_path / "best.safetensors", Reporter(), resumed_at)
     assert resumed.step == best
     resumed.restore()
-    assert float(weights.detach().mean()) == (best or 20.0), "without a best one the weights stay as they are"
+    assert float(weights.detach().mean()) == (best or 20.0), "without a best step the weights do not change"
 
 
 def test_usage_counts_all_attempts(tmp_path):
     (tmp_path / "usage.json").write_text(json.dumps({"seconds": 100.0, "peak_bytes": 2**60}))
-    heard = []
-    reporter = Usage(tmp_path, "cpu").written_by(Reporter(heard.append, lambda step, numbers: heard.append(step)))
+    reports = []
+    reporter = Usage(tmp_path, "cpu").recorded_by(Reporter(reports.append, lambda step, metrics: reports.append(step)))
     reporter.info("a")
     reporter.metrics(5, {})
-    again = Usage(tmp_path, "cpu")
-    assert heard == ["a", 5]
-    assert 100.0 < again.seconds < 160.0 and again.peak_bytes == 2**60
+    resumed = Usage(tmp_path, "cpu")
+    assert reports == ["a", 5]
+    assert 100.0 < resumed.seconds < 160.0 and resumed.peak_bytes == 2**60
