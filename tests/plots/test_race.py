@@ -39,7 +39,8 @@ def grand_prix() -> Played:
         pit=np.where((car * 7 + state.lap) % 26 == 3, (state.lap // 5 + car) % 3, -1)[None]), record=True)
     played = play("weather_roulette", 7, "stay_out")
     scenario = SimpleNamespace(numbers=(*range(1, 23),), rain=setup.rain[0])
-    decisions = [{**played.decisions[0], "lap": n + 1, "command": "SET_MODE push", "reason": "why not? " * 30} for n in lap]
+    decisions = [{**played.decisions[0], "lap": n + 1, "command": "SET_MODE push", "reason": "why not? " * 30}
+                 for n in lap]
     return replace(played, family="made_up", laps=lap_table(SimpleNamespace(scenario=scenario, history=history)),
                    decisions=decisions, grid=[*range(1, 23)])
 

@@ -54,7 +54,7 @@ def test_a_closed_session_is_unknown(url):
     ({"circuit": "nordschleife"}, "unknown circuit 'nordschleife'. Valid: "),
     ({"family": "grand_prix", "weekend": "../../etc", "car": "x"}, "a weekend key is season-slug"),
     ({"family": "grand_prix", "weekend": "2026-monaco", "car": "leclerc"}, "no warehouse is published yet"),
-    ({"weekend": "2026-monaco"}, "weekend and car are only for the family grand_prix")])
+    ({"weekend": "2026-monaco"}, "weekend and car belong to grand_prix")])
 def test_an_impossible_race_is_refused_with_the_reason(url, fields, message):
     reply = requests.post(f"{url}/reset", json=fields, timeout=30)
     assert reply.status_code == 422 and message in reply.json()["detail"] and "X-Session-Id" not in reply.headers
