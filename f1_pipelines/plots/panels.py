@@ -80,8 +80,8 @@ def draw_places(axes: Axes, race: Played, calls: list[PlottedCall]) -> None:
     axes.set(ylim=(len(race.grid) + 0.5, 0.5), yticks=[], xlim=(0, laps))
     axes.tick_params(labelbottom=False)
     axes.spines["left"].set_visible(False)
-    for status, start, end in _neutralized(race):
-        axes.annotate(status.upper(), ((start + end) / 2 - 0.5, 1), (0, 2), xycoords=("data", "axes fraction"),
+    for status, first_lap, last_lap in _neutralized(race):
+        axes.annotate(status.upper(), ((first_lap + last_lap) / 2 - 0.5, 1), (0, 2), xycoords=("data", "axes fraction"),
                       textcoords="offset points", ha="center", va="bottom", fontsize=SMALL_PT, fontweight="bold",
                       color=INK)
 
