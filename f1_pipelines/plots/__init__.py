@@ -1,1 +1,1 @@
-"""Pictures of what was raced and learned, for README, paper and UI. matplotlib only, and imported late: it is slow."""
+"""Plots of races, training and forecasts for README and UI. matplotlib loads slowly, so functions import it."""

@@ -1,4 +1,4 @@
-"""Which of a race's calls a picture tells, and in which words."""
+"""Selects the commands of a race to show in its plot, and formats their texts."""
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -9,24 +9,25 @@ from f1_pipelines.sim.policies.play import Played
 
 @dataclass(frozen=True)
 class PlottedCall:
-    """A call of the pit wall worth a mark, with what came back or why it was made."""
+    """A command to mark in a plot. `text` is the command with the error, reply or reason."""
 
     lap: int
     text: str
 
 
-def calls_of(race: Played, most: int) -> list[PlottedCall]:
-    """Up to `most` calls by lap, as far apart as that asks: stops come first, then what was said, then the rest."""
-    apart = max(row["lap"] for row in race.laps) / (most + 1)
-    chosen: list[dict[str, Any]] = []
+def calls_of(race: Played, max_calls: int) -> list[PlottedCall]:
+    """Select up to `max_calls` commands by lap, spread over the race: pit stops first, then messages, then others."""
+    min_laps_apart = max(row["lap"] for row in race.laps) / (max_calls + 1)
+    selected: list[dict[str, Any]] = []
     for decision in sorted(active_decisions(race), key=_priority):
-        if len(chosen) < most and all(abs(decision["lap"] - other["lap"]) >= apart for other in chosen):
-            chosen.append(decision)
-    return [PlottedCall(d["lap"], _call_text(d)) for d in sorted(chosen, key=lambda d: d["lap"])]
+        if len(selected) < max_calls and all(abs(decision["lap"] - other["lap"]) >= min_laps_apart
+                                             for other in selected):
+            selected.append(decision)
+    return [PlottedCall(d["lap"], _call_text(d)) for d in sorted(selected, key=lambda d: d["lap"])]
 
 
 def active_decisions(race: Played) -> list[dict[str, Any]]:
-    """The decisions that asked for something."""
+    """The decisions other than STAY_OUT."""
     return [decision for decision in race.decisions if decision["command"] != "STAY_OUT"]
 
 
@@ -36,11 +37,11 @@ def _call_text(decision: dict[str, Any]) -> str:
 
 
 def _ascii_line(text: str) -> str:
-    """One line of characters that every font has: commands may be anything that a model wrote."""
+    """Convert to one line of ASCII, which every font has: a model can output any text."""
     return " ".join(text.encode("ascii", "replace").decode().split()).replace("+-", "±")
 
 
 def _priority(decision: dict[str, Any]) -> tuple[int, int]:
-    stops, talks = ("PIT_NOW", "RECOMMEND_PIT", "DONE"), ("RADIO_DRIVER", "DRAFT_PIT_WALL", "BRIEF_MEDIA")
+    stops, messages = ("PIT_NOW", "RECOMMEND_PIT", "DONE"), ("RADIO_DRIVER", "DRAFT_PIT_WALL", "BRIEF_MEDIA")
     verb = decision["command"].split(" ")[0]
-    return (0 if verb in stops else 1 if verb in talks else 2), decision["lap"]
+    return (0 if verb in stops else 1 if verb in messages else 2), decision["lap"]

@@ -1,4 +1,4 @@
-"""Plots of engineers' races: one race before and after training, and the expert's race on every circuit."""
+"""Plots of race engineers' races: one race before and after training, and one race per circuit."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -13,37 +13,38 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-STORY_IN, TITLE_IN = 10.0, 0.34  # width of both races, height of the line above them
-COLUMNS, PANEL_IN, GRID_IN = 4, 1.35, 9.0  # of the grid; height of a panel; width of all
+STORY_IN, TITLE_IN = 10.0, 0.34  # width of the story, height of its title
+COLUMNS, PANEL_IN, GRID_IN = 4, 1.35, 9.0  # columns of the grid, height of a panel, width of the grid
 
 
 def story_figure(before: Played, after: Played) -> Figure:
-    """The same race twice: called by one policy on the left, by another on the right.
+    """Plot the same race with two policies, side by side.
 
     Raises:
-        ValueError: They are two different races.
+        ValueError: The races differ in family, seed or circuit.
     """
     from matplotlib.figure import Figure
 
     if (before.family, before.seed, before.circuit) != (after.family, after.seed, after.circuit):
-        raise ValueError(f"a story tells one race twice; got {before.family}/{before.seed} and {after.family}/"
-                         f"{after.seed}: play the same family and seed with both.")
+        raise ValueError(f"a story compares two policies in one race; got {before.family}/{before.seed} and "
+                         f"{after.family}/{after.seed}: play the same family and seed with both.")
     half, races = STORY_IN / 2, (before, after)
-    head = max(head_in(race, half) for race in races)
-    lower = [head - head_in(race, half) for race in races]  # so that the laps of both stand side by side
-    tall = max(down + height_in(race, half) for down, race in zip(lower, races, strict=True))
-    figure = Figure(figsize=(STORY_IN, TITLE_IN + tall), dpi=DPI, facecolor="white")
-    title, body = cast("Any", figure).subfigures(2, 1, height_ratios=(TITLE_IN, tall), hspace=0)
-    words = [f"{display_name(race.policy)} {race.score['score']:.2f}" for race in races]
-    title.text(0.012, 0.4, f"One race, two pit walls: {words[0]}, {words[1]}", fontsize=TEXT_PT + 4, color=INK,
+    max_head = max(head_in(race, half) for race in races)
+    offsets = [max_head - head_in(race, half) for race in races]  # so that the panels of both line up
+    body_in = max(offset + height_in(race, half) for offset, race in zip(offsets, races, strict=True))
+    figure = Figure(figsize=(STORY_IN, TITLE_IN + body_in), dpi=DPI, facecolor="white")
+    title, body = cast("Any", figure).subfigures(2, 1, height_ratios=(TITLE_IN, body_in), hspace=0)
+    scores = [f"{display_name(race.policy)} {race.score['score']:.2f}" for race in races]
+    title.text(0.012, 0.4, f"One race, two policies: {scores[0]}, {scores[1]}", fontsize=TEXT_PT + 4, color=INK,
                fontweight="bold", va="center")
-    for part, down, race in zip(body.subfigures(1, 2, wspace=0), lower, races, strict=True):
-        draw_race(part.subfigures(2, 1, height_ratios=(down, tall - down), hspace=0)[1] if down else part, race)
+    for part, offset, race in zip(body.subfigures(1, 2, wspace=0), offsets, races, strict=True):
+        heights = (offset, body_in - offset)
+        draw_race(part.subfigures(2, 1, height_ratios=heights, hspace=0)[1] if offset else part, race)
     return figure
 
 
 def circuit_grid(races: Sequence[Played]) -> Figure:
-    """Small multiples: places by lap, track status, rain and our tyres of one race each, by circuit."""
+    """Plot one small panel per race, by circuit: positions by lap, track status, rain and our tyres."""
     from matplotlib.figure import Figure
 
     rows = -(-len(races) // COLUMNS)
@@ -53,20 +54,21 @@ def circuit_grid(races: Sequence[Played]) -> Figure:
         draw_small(axes, race)
     for axes in grid[len(races):]:
         axes.set_axis_off()
-    figure.supxlabel("Places by lap, our car in purple; below our tyres (" + ", ".join(
-        f"{name[0].upper()} {name}" for name in panels.TYRES) + ") and the number of laps; blue above: rain",
+    figure.supxlabel("Positions by lap, our car in purple; below: our tyres (" + ", ".join(
+        f"{name[0].upper()} {name}" for name in panels.TYRES) + ") and the number of laps; above, in blue: rain",
                      fontsize=TEXT_PT, color=INK)
     return figure
 
 
 def draw_small(axes: Axes, race: Played) -> None:
-    """One race in a square inch: laps from left to right, places from the top, our tyres along the bottom."""
+    """Draw one race into a small panel: positions by lap, our tyres along the bottom."""
     laps, cars = max(row["lap"] for row in race.laps), len(race.grid)
     status = {row["lap"]: row["status"] for row in race.laps}
     rain = {row["lap"]: row["rain"] for row in race.laps}
     for lap in range(1, laps + 1):
         if status[lap] != "green":
-            axes.axvspan(lap - 1, lap, color=panels.CLOSED[status[lap]], linewidth=0, zorder=0, label=f"track {lap}")
+            axes.axvspan(lap - 1, lap, color=panels.NEUTRALIZED[status[lap]], linewidth=0, zorder=0,
+                         label=f"track {lap}")
             if status.get(lap - 1) != status[lap]:
                 axes.text(lap - 0.85, cars + 0.6, status[lap].upper(), fontsize=6.5, color=INK, va="center", zorder=5)
         if rain[lap]:
@@ -90,6 +92,6 @@ def draw_small(axes: Axes, race: Played) -> None:
     axes.set_xticks([laps])
     axes.tick_params(labelsize=6.5, length=0, labelcolor=INK, pad=1.5)
     axes.spines[["top", "right", "left", "bottom"]].set_visible(False)
-    place = f"P{race.info['position']}" if race.info["finished"] else "out"
-    axes.set_title(f"{race.circuit}  {race.score['score']:.2f}, {place}", fontsize=SMALL_PT, color=INK, loc="left",
+    result = f"P{race.info['position']}" if race.info["finished"] else "out"
+    axes.set_title(f"{race.circuit}  {race.score['score']:.2f}, {result}", fontsize=SMALL_PT, color=INK, loc="left",
                    pad=2.5)

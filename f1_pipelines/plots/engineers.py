@@ -1,5 +1,6 @@
-"""What is to be seen of race engineers: how they trained, what they score in each family, and the way from nothing to
-the expert. Each function returns a figure; `paper.png_of` and `paper.svg_of` make files of it.
+"""Plots of race engineers: training curves, scores by family, and the stages from untrained to expert.
+
+Each function returns a figure; `style.png_of` and `style.svg_of` convert it to a file's content.
 """
 from __future__ import annotations
 
@@ -30,20 +31,20 @@ ALL = "all"
 PANELS = (ALL, *FAMILIES, "unseen_circuit")
 TITLES = {ALL: "all families", UNSEEN_FAMILY: f"unseen: {display_name(UNSEEN_FAMILY)}",
           "unseen_circuit": "unseen circuits, all families"}
-REFERENCE_POLICIES = ("untrained", "sft", "expert")  # policies that the score of a training is held against
-LOSS_TICKS = (0.05, 0.1, 0.2, 0.5, 1, 2, 5)  # ticks, those in sight
-LABEL_GAP_PT = 9.0  # least distance of two labels
-SMOOTHING_STEPS = 5  # steps of a moving mean
-LINE_STYLES = ("-", "--", ":", "-.")  # training seeds, in turn
+REFERENCE_POLICIES = ("untrained", "sft", "expert")  # with lines to compare the score in training with
+LOSS_TICKS = (0.05, 0.1, 0.2, 0.5, 1, 2, 5)  # those within the axis limits are drawn
+LABEL_GAP_PT = 9.0  # minimum distance of two labels
+SMOOTHING_STEPS = 5  # window of the moving mean
+LINE_STYLES = ("-", "--", ":", "-.")  # by training seed, repeated
 
 
 def training_figure(curve: pd.DataFrame, leaderboard: pd.DataFrame) -> Figure:
-    """How the engineers of a profile trained: loss of SFT, score and selection score of GRPO, by step.
+    """Plot SFT loss, and GRPO score and selection score, by training step.
 
     Args:
         curve: Rows of `strategy.training_curve` of one profile, any number of runs. Metrics drawn: `loss` (sft),
-            `score` (grpo, of the calls practised) and `selection_score` (grpo, whole validation races).
-        leaderboard: Rows of `strategy.leaderboard`; its plain rows of all families give the lines.
+            `score` (grpo, of sampled commands) and `selection_score` (grpo, of whole validation races).
+        leaderboard: Rows of `strategy.leaderboard`; its plain rows of all families are the reference lines.
     """
     figure = styled_figure(3.0)
     left, right = figure.subplots(1, 2, width_ratios=(1, 1.6))
@@ -55,7 +56,7 @@ def training_figure(curve: pd.DataFrame, leaderboard: pd.DataFrame) -> Figure:
     ticks = [loss for loss in LOSS_TICKS if low <= loss <= high]
     left.set_yticks(ticks, [f"{loss:g}" for loss in ticks])
     left.minorticks_off()
-    style_axes(right, "GRPO: score that practised calls came to")
+    style_axes(right, "GRPO: score after the sampled commands")
     for run, rows in _runs(curve, "grpo", "score"):
         right.plot(rows["step"], rows["value"], color=COLOURS["grpo"], linewidth=0.6, alpha=0.3, label="_raw")
         right.plot(rows["step"], rows["value"].rolling(SMOOTHING_STEPS, 1, center=True).mean(), color=COLOURS["grpo"],
@@ -63,7 +64,7 @@ def training_figure(curve: pd.DataFrame, leaderboard: pd.DataFrame) -> Figure:
     for k, (run, rows) in enumerate(_runs(curve, "grpo", "selection_score")):
         right.plot(rows["step"], rows["value"], color=INK, linewidth=0.9, marker="o", markersize=3.5,
                    linestyle=run["linestyle"], label="_more" if k else "whole validation races")
-    figure.draw_without_rendering()  # sizes are known from here on
+    figure.draw_without_rendering()  # computes the sizes that labels need
     _reference_lines(right, leaderboard)
     for axes in (left, right):
         axes.set_xlabel("step", fontsize=TEXT_PT, color=INK)
@@ -73,10 +74,10 @@ def training_figure(curve: pd.DataFrame, leaderboard: pd.DataFrame) -> Figure:
 
 
 def scores_figure(leaderboard: pd.DataFrame) -> Figure:
-    """Mean score with its 95 % interval: a panel for each family, one for all and one for unseen circuits.
+    """Plot mean scores with 95 % intervals: one panel per family, one for all families, one for unseen circuits.
 
     Args:
-        leaderboard: Rows of `strategy.leaderboard`, plain variant; policies are in the order of their score in all.
+        leaderboard: Rows of `strategy.leaderboard`, plain variant. Policies are ordered by score over all families.
     """
     overall = leaderboard[leaderboard["family"] == ALL].sort_values("mean")
     policies = overall["policy"].tolist()
@@ -111,11 +112,11 @@ def scores_figure(leaderboard: pd.DataFrame) -> Figure:
 
 
 def journey_figure(stages: pd.DataFrame) -> Figure:
-    """From the untrained engineer to the expert: score of each stage with its interval, and the gap that it closes.
+    """Plot the score of each stage from untrained to expert, and the share of the gap to the expert that it closes.
 
     Args:
-        stages: In order, with `label`, `policy` (its colour), `mean`, `low` and `high`; the first one is the bottom of
-            the gap and the last one, the expert, its top. A label that ends in * is of training races, drawn hollow.
+        stages: Ordered rows with `label`, `policy` (sets the colour), `mean`, `low` and `high`. The first row is 0 % of
+            the gap, the last row (the expert) 100 %. A label that ends in * marks training races, drawn hollow.
     """
     figure = styled_figure(3.2, 7.5)
     axes = figure.subplots()
@@ -128,7 +129,7 @@ def journey_figure(stages: pd.DataFrame) -> Figure:
                   zorder=2, label="_interval")
         axes.plot(at, row.mean, markersize=5.5, linestyle="", zorder=3, label=row.label,
                   markerfacecolor="white" if row.label.endswith("*") else style["color"], **style)
-        below = at == 0  # the way leads up from here
+        below = at == 0  # the line rises from here
         axes.annotate(f"{row.mean:.3f}", (at, row.low if below else row.high), (0, -5 if below else 5),
                       textcoords="offset points", ha="center", va="top" if below else "bottom", fontsize=TEXT_PT,
                       color=INK)
@@ -143,7 +144,7 @@ def journey_figure(stages: pd.DataFrame) -> Figure:
         closed.tick_params(labelsize=SMALL_PT, color=FAINT, labelcolor=INK, length=2)
         closed.set_ylabel("gap to the expert closed", fontsize=TEXT_PT, color=INK)
         closed.spines["right"].set_visible(False)
-    axes.set_title("From nothing to the expert: held-out races, 95 % intervals", fontsize=TITLE_PT, color=INK,
+    axes.set_title("From untrained to expert: held-out races, 95 % intervals", fontsize=TITLE_PT, color=INK,
                    loc="left")
     if stages["label"].str.endswith("*").any():
         axes.annotate("* training races of that DAgger round, before the expert relabelled them", (1, 0.02),
@@ -152,7 +153,7 @@ def journey_figure(stages: pd.DataFrame) -> Figure:
 
 
 def _runs(curve: pd.DataFrame, stage: str, metric: str) -> list[tuple[dict[str, str], pd.DataFrame]]:
-    """Style and rows of each run, by training seed."""
+    """Line style and rows of each run, ordered by training seed."""
     rows = curve[(curve["stage"] == stage) & (curve["metric"] == metric)].astype({"value": float})
     runs = rows.sort_values("step").groupby(["training_seed", "run"])
     return [({"linestyle": LINE_STYLES[k % len(LINE_STYLES)], "label": f"training seed {seed}"}, part)
@@ -160,18 +161,18 @@ def _runs(curve: pd.DataFrame, stage: str, metric: str) -> list[tuple[dict[str, 
 
 
 def _reference_lines(axes: Axes, leaderboard: pd.DataFrame) -> None:
-    """Mean and interval of the policies of `REFERENCE_POLICIES` over all families, named at the right end."""
+    """Draw mean and interval of the `REFERENCE_POLICIES` over all families, with names at the right end."""
     rows = leaderboard[(leaderboard["family"] == ALL) & (leaderboard["variant"] == "plain")].set_index("policy")
-    shown = rows.loc[[policy for policy in REFERENCE_POLICIES if policy in rows.index]].sort_values("mean")
-    for policy, row in shown.iterrows():
+    references = rows.loc[[policy for policy in REFERENCE_POLICIES if policy in rows.index]].sort_values("mean")
+    for policy, row in references.iterrows():
         axes.axhspan(row["low"], row["high"], color=COLOURS[policy], alpha=0.15, linewidth=0, label="_interval")
         axes.axhline(row["mean"], color=COLOURS[policy], linewidth=1.2, label="_line")
     axes.margins(y=0.08)
     scale_pt = axes.get_window_extent().height / np.ptp(axes.get_ylim()) / axes.figure.dpi * 72
-    above = -np.inf
-    for policy, row in shown.iterrows():  # from the lowest up, none over another
-        above = max(row["mean"] * scale_pt, above + LABEL_GAP_PT)
+    label_pt = -np.inf
+    for policy, row in references.iterrows():  # from the lowest up, so that no labels overlap
+        label_pt = max(row["mean"] * scale_pt, label_pt + LABEL_GAP_PT)
         axes.annotate(f"{display_name(policy)} {row['mean']:.2f}", (1, row["mean"]),
-                      (3, above - row["mean"] * scale_pt),
+                      (3, label_pt - row["mean"] * scale_pt),
                       xycoords=("axes fraction", "data"), textcoords="offset points", va="center", fontsize=SMALL_PT,
                       color=COLOURS[policy], fontweight="bold", annotation_clip=False)

@@ -1,6 +1,6 @@
-"""What is to be seen of the ranker: whether its probabilities come true, and how a season went.
+"""Plots of the ranker: reliability of its probabilities, and rank correlation over a season.
 
-Each function draws into an empty figure, which `png` makes into a file's content.
+Each function draws into an empty figure; `png` converts it to a file's content.
 """
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ EVENTS = {"win": "win", "podium": "podium", "points": "points (first ten)"}
 
 
 def png(draw: Callable[[Figure], None], size_in: tuple[float, float] = (8.0, 3.0), dpi: int = 75) -> bytes:
-    """A picture of this size as a PNG."""
-    from matplotlib.figure import Figure  # late: half a second that only pictures need
+    """Draw a figure of this size and return it as a PNG."""
+    from matplotlib.figure import Figure
 
     figure, content = Figure(figsize=size_in, dpi=dpi, layout="constrained"), io.BytesIO()
     draw(figure)
@@ -27,11 +27,11 @@ def png(draw: Callable[[Figure], None], size_in: tuple[float, float] = (8.0, 3.0
 
 
 def draw_reliability(figure: Figure, calibration: pd.DataFrame) -> None:
-    """Predicted probability against frequency, a panel for each event and a line for each predictor.
+    """Draw observed frequency over predicted probability, one panel per event and one line per predictor.
 
     Args:
-        figure: Where to.
-        calibration: Rows of `ranking.calibration` of one protocol. Dots grow with the cars behind them.
+        figure: An empty figure.
+        calibration: Rows of `ranking.calibration` of one protocol. Dots grow with the number of cars.
     """
     panels = figure.subplots(1, len(EVENTS), sharey=True)
     for axes, (event, title) in zip(panels, EVENTS.items(), strict=True):
@@ -42,18 +42,18 @@ def draw_reliability(figure: Figure, calibration: pd.DataFrame) -> None:
             axes.scatter(ordered["mean_probability"], ordered["frequency"], s=4 + ordered["n"] ** 0.5,
                          color=line.get_color())
         axes.set_title(title, fontsize=10)
-        axes.set_xlabel("predicted", fontsize=9)
+        axes.set_xlabel("predicted probability", fontsize=9)
         axes.tick_params(labelsize=8)
-    panels[0].set_ylabel("happened", fontsize=9)
+    panels[0].set_ylabel("observed frequency", fontsize=9)
     if len(calibration):
         panels[-1].legend(fontsize=7, loc="lower right")
 
 
 def draw_season(figure: Figure, races: pd.DataFrame) -> None:
-    """How a season went: Spearman of each predictor in each race, and the mean of the season so far.
+    """Draw the rank correlation of each predictor by race, and its running mean over the season.
 
     Args:
-        figure: Where to.
+        figure: An empty figure.
         races: Rows of `ranking.evaluation` of one protocol and population, in race order, with `weekend`, `predictor`
             and `spearman`.
     """
@@ -64,7 +64,7 @@ def draw_season(figure: Figure, races: pd.DataFrame) -> None:
         rho = rows.set_index("weekend")["spearman"].reindex(weekends)
         single.plot(range(len(rho)), rho, marker="o", markersize=3, linewidth=1, label=str(predictor))
         so_far.plot(range(len(rho)), rho.expanding().mean(), linewidth=1.4, label=str(predictor))
-    for axes, title in ((single, "race by race"), (so_far, "mean so far")):
+    for axes, title in ((single, "by race"), (so_far, "mean so far")):
         axes.set_title(f"Spearman, {title}", fontsize=10)
         axes.set_xticks(range(len(weekends)), [key.split("-", 1)[1] for key in weekends], rotation=60, fontsize=7,
                         ha="right")

@@ -1,5 +1,5 @@
-"""What the pictures of a paper have in common: type that stays legible at README width, colours that everybody can tell
-apart (Okabe and Ito), a marker for each policy, and the files.
+"""Shared style of the plots: font sizes legible at README width, colour-blind-safe colours (Okabe and Ito), a marker
+for each policy, and conversion to files.
 """
 from __future__ import annotations
 
@@ -15,25 +15,26 @@ TITLE_PT, TEXT_PT, SMALL_PT = 10.0, 8.5, 7.5
 INK, FAINT = "#2b2b2b", "#8a8a8a"
 COLOURS = {"untrained": "#56b4e9", "sft": "#e69f00", "grpo": "#d55e00", "expert": "#009e73", "oracle": "#000000"}
 MARKERS = {"untrained": "v", "sft": "s", "grpo": "D", "expert": "^", "oracle": "*"}
-NAMES = {"sft": "SFT", "grpo": "GRPO", "virtual_safety_car_window": "VSC window"}  # that are not read as they stand
+# Names that need more than spaces for underscores.
+NAMES = {"sft": "SFT", "grpo": "GRPO", "virtual_safety_car_window": "VSC window"}
 
 
 def styled_figure(height_in: float, width_in: float = WIDTH_IN) -> Figure:
-    """An empty figure that lays itself out."""
-    from matplotlib.figure import Figure  # late: half a second that only pictures need
+    """Create an empty figure with automatic layout."""
+    from matplotlib.figure import Figure
 
     return Figure(figsize=(width_in, height_in), dpi=DPI, layout="constrained", facecolor="white")
 
 
 def png_of(figure: Figure) -> bytes:
-    """The figure as a PNG."""
+    """Convert a figure to a PNG."""
     content = io.BytesIO()
     figure.savefig(content, format="png")
     return content.getvalue()
 
 
 def svg_of(figure: Figure) -> bytes:
-    """The figure as an SVG, the same bytes each time; its text stays text."""
+    """Convert a figure to an SVG with text as text; equal figures give equal bytes."""
     from matplotlib import rc_context
 
     content = io.BytesIO()
@@ -43,21 +44,21 @@ def svg_of(figure: Figure) -> bytes:
 
 
 def policy_style(policy: str) -> dict[str, Any]:
-    """Colour and marker of a policy; scripts that nobody trains towards are grey."""
+    """Colour and marker of a policy; grey for scripted policies other than expert and oracle."""
     return {"color": COLOURS.get(policy, FAINT), "marker": MARKERS.get(policy, "o")}
 
 
 def display_name(name: str) -> str:
-    """A policy or family as a reader reads it.
+    """Name of a policy or family to display.
 
-    >>> name_of("sft"), name_of("late_safety_car")
+    >>> display_name("sft"), display_name("late_safety_car")
     ('SFT', 'late safety car')
     """
     return NAMES.get(name, name.replace("_", " "))
 
 
 def style_axes(axes: Axes, title: str = "") -> None:
-    """No frame, small type, a faint grid below everything."""
+    """Style axes: no top and right frame, small labels, a faint grid in the background."""
     axes.spines[["top", "right"]].set_visible(False)
     axes.tick_params(labelsize=SMALL_PT, color=FAINT, labelcolor=INK, length=2)
     axes.grid(color="#e6e6e6", linewidth=0.6)

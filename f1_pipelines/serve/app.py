@@ -14,9 +14,7 @@ def create_app(settings: ServeSettings, pages: bool = True) -> FastAPI:
     """Build the application: environment server, simulator, predictions, operations, pages.
 
     Args:
-        settings: Limits, allowed origins, API key and Dagster's address.
-        pages: Whether to serve the NiceGUI pages. NiceGUI allows one application per process; without the pages a
-            process can hold several.
+        pages: Whether to serve the NiceGUI pages. A process can hold only one application with pages.
     """
     # No /docs: that page loads scripts from other hosts. /openapi.json is served.
     app = FastAPI(title="F1 pit wall", version="1.0.0", description="Race engineer environment, race simulator, "

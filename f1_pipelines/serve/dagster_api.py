@@ -63,15 +63,12 @@ class DagsterApi:
         self.url = url.rstrip("/")
 
     def start(self, job: str, weekend: str, assets: Sequence[str] = ()) -> str:
-        """Start a run of a job for one weekend.
+        """Start a run of a job for one weekend and return the run's id.
 
         Args:
             job: Name of the job, or `ASSET_JOB` to materialize `assets`.
             weekend: Key of the weekend, the run's partition.
             assets: Names of the assets to materialize; empty for all assets of the job.
-
-        Returns:
-            The id of the run.
 
         Raises:
             DagsterUnavailable: The webserver or the daemon is not running, or Dagster rejects the run.

@@ -111,8 +111,6 @@ def predicted_order(connection: duckdb.DuckDBPyConnection, weekend: str, model: 
     """Return a model's forecast for a weekend.
 
     Args:
-        connection: The published warehouse.
-        weekend: Key of the weekend.
         model: Checkpoint id or `promoted`; None for the last forecast before the race, else the newest one. A model
             without a stored forecast computes one from the stored features.
         stage: Use only data known at this stage; None for the latest stage.
@@ -132,9 +130,8 @@ def predicted_order(connection: duckdb.DuckDBPyConnection, weekend: str, model: 
             "SELECT * FROM ranking.predictions WHERE weekend = ? AND checkpoint = ? AND stage = ? "
             "ORDER BY predicted_position", [weekend, *stored]).df()
         return _order_from_rows(connection, weekend, rows, stored=True)
-    return _order_from_rows(connection, weekend, _rank_now(connection, weekend, model
-                                                           or _promoted_checkpoint(connection), stage),
-                            stored=False)
+    rows = _rank_now(connection, weekend, model or _promoted_checkpoint(connection), stage)
+    return _order_from_rows(connection, weekend, rows, stored=False)
 
 
 def season_hits(connection: duckdb.DuckDBPyConnection, season: int, stage: str | None = None) -> pd.DataFrame:

@@ -1,4 +1,4 @@
-"""Pictures of race engineers: what is drawn is read back from the axes and held against the rows."""
+"""Plots of race engineers: the drawn data are read from the axes and compared with the rows."""
 from __future__ import annotations
 
 import io
@@ -44,20 +44,20 @@ def lines(axes) -> dict[str, list[tuple[float, float]]]:
             for line in axes.get_lines()}
 
 
-def test_a_training_shows_each_seed_and_what_it_is_held_against():
+def test_training_curves_show_each_seed_and_the_reference_policies():
     figure = training_figure(curve().sample(frac=1, random_state=0), board())
     sft, grpo = figure.axes
     for seed in (0, 1, 2):
         assert lines(sft)[f"training seed {seed}"] == [
             (float(step), round(2.0 / (1 + step) + 0.01 * seed, 6)) for step in range(0, 60, 10)]
     assert lines(grpo)["whole validation races"] == [(float(s), round(0.75 + s / 1000, 6)) for s in range(0, 60, 10)]
-    assert not any(y > 1 for points in lines(grpo).values() for _, y in points)  # entropy is another story
-    named = {text.get_text(): text.xy[1] for text in grpo.texts}
-    assert named == {f"{name} {LEVELS[policy]:.2f}": LEVELS[policy] for policy, name in
+    assert not any(y > 1 for points in lines(grpo).values() for _, y in points)  # entropy is not drawn
+    labels = {text.get_text(): text.xy[1] for text in grpo.texts}
+    assert labels == {f"{name} {LEVELS[policy]:.2f}": LEVELS[policy] for policy, name in
                      (("untrained", "untrained"), ("sft", "SFT"), ("expert", "expert"))}
 
 
-def test_labels_of_close_lines_do_not_cover_each_other():
+def test_labels_of_close_lines_do_not_overlap():
     close = board()
     close.loc[close["policy"] == "expert", ["mean", "low", "high"]] -= LEVELS["expert"] - LEVELS["sft"] - 0.001
     figure = training_figure(curve(), close)
@@ -67,14 +67,14 @@ def test_labels_of_close_lines_do_not_cover_each_other():
     assert all(below.y1 <= above.y0 + 1 for below, above in zip(boxes, boxes[1:], strict=False))
 
 
-def test_scores_have_a_panel_for_each_family_with_every_interval():
+def test_scores_have_a_panel_per_family_with_all_intervals():
     figure = scores_figure(board().query("variant == 'plain'"))
     assert len(figure.axes) == len(PANELS) == 8
     names = [label.get_text() for label in figure.axes[0].get_yticklabels()]
     assert names[0] == "random" and names[-1] == "oracle" and "GRPO" in names
     for axes in figure.axes:
-        for at, policy in enumerate(sorted(POLICIES, key=LEVELS.__getitem__)):
-            assert lines(axes)[policy] == [(LEVELS[policy], float(at))]
+        for rank, policy in enumerate(sorted(POLICIES, key=LEVELS.__getitem__)):
+            assert lines(axes)[policy] == [(LEVELS[policy], float(rank))]
         intervals = [tuple(line.get_xdata().round(6)) for line in axes.get_lines() if line.get_label() == "_interval"]
         assert sorted(intervals) == sorted((round(x - 0.02, 6), round(x + 0.03, 6)) for x in LEVELS.values())
     figure.draw_without_rendering()
@@ -83,13 +83,12 @@ def test_scores_have_a_panel_for_each_family_with_every_interval():
     assert all(left.x1 < right.x0 for left, right in zip(titles[4:], titles[5:], strict=False))
 
 
-def test_a_family_that_nobody_raced_stays_empty():
-    some = board(parts=("all", "late_safety_car")).query("variant == 'plain'")
-    figure = scores_figure(some)
+def test_the_panel_of_a_family_without_races_is_empty():
+    figure = scores_figure(board(parts=("all", "late_safety_car")).query("variant == 'plain'"))
     assert [bool(axes.get_lines()) for axes in figure.axes] == [part in ("all", "late_safety_car") for part in PANELS]
 
 
-def test_a_journey_goes_from_the_bottom_of_the_gap_to_its_top():
+def test_the_journey_spans_the_gap_from_first_to_last_stage():
     stages = pd.DataFrame([
         {"label": label, "policy": policy, "mean": mean, "low": mean - 0.02, "high": mean + 0.02}
         for label, policy, mean in (("untrained", "untrained", 0.2), ("SFT", "sft", 0.7), ("GRPO 1", "grpo", 0.72),
@@ -104,18 +103,18 @@ def test_a_journey_goes_from_the_bottom_of_the_gap_to_its_top():
     assert closed.get_ylim() == pytest.approx(((0 - 0.2) / 0.7, (1 - 0.2) / 0.7))
 
 
-def test_without_a_gap_there_is_no_axis_for_it():
+def test_without_a_gap_there_is_no_gap_axis():
     stages = pd.DataFrame([{"label": name, "policy": name, "mean": 0.5, "low": 0.4, "high": 0.6}
                            for name in ("untrained", "expert")])
     assert not journey_figure(stages).axes[0].child_axes
 
 
 @pytest.mark.parametrize("rows", [slice(None), slice(0, 0)], ids=["rows", "none"])
-def test_files_are_as_wide_as_they_should_be_and_the_same_twice(rows):
-    def made():
+def test_files_have_the_right_width_and_are_reproducible(rows):
+    def draw():
         return training_figure(curve().iloc[rows], board().iloc[rows])
 
-    with Image.open(io.BytesIO(png_of(made()))) as image:
+    with Image.open(io.BytesIO(png_of(draw()))) as image:
         assert image.format == "PNG" and image.width == 1440
-    first = svg_of(made())
-    assert first == svg_of(made()) and b"<svg" in first and b">step<" in first
+    first = svg_of(draw())
+    assert first == svg_of(draw()) and b"<svg" in first and b">step<" in first

@@ -1,4 +1,4 @@
-"""The picture of a race shows that race: what is drawn is read back from the axes and held against what was played."""
+"""The plot of a race: the drawn data are read from the axes and compared with the race."""
 from __future__ import annotations
 
 import sys
@@ -31,7 +31,7 @@ def race(request) -> Played:
 
 @pytest.fixture(scope="module")
 def grand_prix() -> Played:
-    """78 laps of 22 cars with rain, stops and retirements, and a call in every lap."""
+    """78 laps of 22 cars with rain, stops and retirements, and a command in every lap."""
     lap, car = np.arange(78), np.arange(22)
     setup = RaceSetup(circuits=(circuit_prior("monaco"),), seeds=np.array([11]), car_pace_s=np.linspace(-1, 1, 22),
                       race_laps=78, rain=0.6 * ((lap > 40) & (lap < 55))[None], accident_scale=1.5)
@@ -39,43 +39,44 @@ def grand_prix() -> Played:
         pit=np.where((car * 7 + state.lap) % 26 == 3, (state.lap // 5 + car) % 3, -1)[None]), record=True)
     played = play("weather_roulette", 7, "stay_out")
     scenario = SimpleNamespace(numbers=(*range(1, 23),), rain=setup.rain[0])
-    calls = [{**played.decisions[0], "lap": n + 1, "command": "SET_MODE push", "reason": "why not? " * 30} for n in lap]
+    decisions = [{**played.decisions[0], "lap": n + 1, "command": "SET_MODE push", "reason": "why not? " * 30}
+                 for n in lap]
     return replace(played, family="made_up", laps=lap_table(SimpleNamespace(scenario=scenario, history=history)),
-                   decisions=calls, grid=[*range(1, 23)])
+                   decisions=decisions, grid=[*range(1, 23)])
 
 
 def drawn(race: Played, width_in: float = 9.0) -> RaceAxes:
     return draw_race(Figure(figsize=(width_in, height_in(race, width_in))), race)
 
 
-def test_the_lines_are_the_places_of_the_race(race):
+def test_the_lines_are_the_positions_of_the_race(race):
     lines = {line.get_label(): line for line in drawn(race).places.lines}
     for slot, number in enumerate(race.grid, start=1):
         rows = [row for row in race.laps if row["car"] == number and row["position"]]
-        wanted = [(0, slot), *((row["lap"], row["position"]) for row in rows)]
-        assert [tuple(point) for point in lines[f"car {number}"].get_xydata()] == wanted
+        expected = [(0, slot), *((row["lap"], row["position"]) for row in rows)]
+        assert [tuple(point) for point in lines[f"car {number}"].get_xydata()] == expected
     ours = next(row["car"] for row in race.laps if row["ours"])
     widths = {label: line.get_linewidth() for label, line in lines.items() if label.startswith("car ")}
     assert max(widths, key=widths.get) == f"car {ours}" and len(widths) == len(race.grid)
 
 
-def test_the_strips_are_the_tyres_of_each_lap(race):
+def test_the_bars_are_the_tyres_of_each_lap(race):
     axes = drawn(race).tyres
     order = [int(label.get_text()[1:]) for label in axes.get_yticklabels()]
     assert order == panels.finish_order(race) and sorted(order) == sorted(race.grid)
-    shown = {}
+    compounds = {}
     for bar in axes.containers:
         (patch,), (_, number, compound) = bar.patches, bar.get_label().split()
         assert order[round(patch.get_y() + patch.get_height() / 2)] == int(number)
         assert to_hex(patch.get_facecolor()) == panels.TYRES[compound]
         first, last = round(patch.get_x()), round(patch.get_x() + patch.get_width())
-        shown |= {(int(number), lap): compound for lap in range(first + 1, last + 1)}
-    assert shown == {(row["car"], row["lap"]): row["compound"] for row in race.laps}
+        compounds |= {(int(number), lap): compound for lap in range(first + 1, last + 1)}
+    assert compounds == {(row["car"], row["lap"]): row["compound"] for row in race.laps}
     letters = [text.get_text() for text in axes.texts if len(text.get_text()) == 1]
     assert letters == [bar.get_label().split()[2][0].upper() for bar in axes.containers]
 
 
-def test_rain_and_closed_track_are_those_of_each_lap(race):
+def test_rain_and_track_status_are_drawn_for_each_lap(race):
     axes = drawn(race)
     rain, status = ({row["lap"]: row[name] for row in race.laps} for name in ("rain", "status"))
     if any(rain.values()):
@@ -88,23 +89,23 @@ def test_rain_and_closed_track_are_those_of_each_lap(race):
         first, last = round(patch.get_x()), round(patch.get_x() + patch.get_width())
         shaded |= {lap: patch.get_label().removeprefix("track ") for lap in range(first + 1, last + 1)}
     assert shaded == {lap: name for lap, name in status.items() if name != "green"}
-    named = {text.get_text().lower() for text in axes.places.texts} & {"sc", "vsc", "red"}
-    assert named == set(shaded.values())
+    labels = {text.get_text().lower() for text in axes.places.texts} & {"sc", "vsc", "red"}
+    assert labels == set(shaded.values())
 
 
-def test_stops_and_calls_carry_their_lap(race):
+def test_stops_and_commands_are_marked_with_their_lap(race):
     axes = drawn(race)
-    told = [text.get_text() for text in axes.calls.texts[1:]]
-    asked = [d for d in race.decisions if d["command"] != "STAY_OUT"]
-    assert [int(lap) for lap in told[::2]] == [d["lap"] for d in asked]  # a sprint has room for all of them
-    verbs = [words.split()[0].rstrip(":") for words in told[1::2]]
-    assert verbs == [d["command"].split()[0] for d in asked]
+    texts = [text.get_text() for text in axes.calls.texts[1:]]
+    decisions = [d for d in race.decisions if d["command"] != "STAY_OUT"]
+    assert [int(lap) for lap in texts[::2]] == [d["lap"] for d in decisions]  # a sprint has room for all of them
+    verbs = [text.split()[0].rstrip(":") for text in texts[1::2]]
+    assert verbs == [d["command"].split()[0] for d in decisions]
     ours = [row for row in race.laps if row["ours"]]
-    on = {text.xy for text in axes.places.texts if text.get_bbox_patch() is not None}
-    assert on == {(row["lap"], row["position"]) for row in ours[:-1] if row["stopped"]}
+    stops = {text.xy for text in axes.places.texts if text.get_bbox_patch() is not None}
+    assert stops == {(row["lap"], row["position"]) for row in ours[:-1] if row["stopped"]}
 
 
-def test_the_file_is_a_png_as_wide_as_it_should_be(race, tmp_path):
+def test_the_file_is_a_png_of_the_right_width(race, tmp_path):
     file = save_race(race, tmp_path / "race.PNG")
     with Image.open(file) as image:
         assert image.format == "PNG" and image.width == 1440
@@ -114,10 +115,10 @@ def test_the_file_is_a_png_as_wide_as_it_should_be(race, tmp_path):
     assert save_race(race, file).read_bytes() == first
 
 
-def test_a_grand_prix_fits_and_says_what_it_leaves_out(grand_prix, tmp_path):
+def test_a_grand_prix_fits_and_shows_how_many_commands_it_omits(grand_prix, tmp_path):
     figure = Figure(figsize=(9.0, height_in(grand_prix)))
     axes = draw_race(figure, grand_prix)
-    assert axes.calls.texts[0].get_text().startswith(f"{MAX_CALLS} of 78 calls")
+    assert axes.calls.texts[0].get_text().startswith(f"{MAX_CALLS} of 78 commands")
     assert len(axes.tyres.get_yticklabels()) == 22
     cars = [text for text in [*axes.places.texts, *axes.tyres.get_yticklabels()] if "#" in text.get_text()]
     boxes = [text.get_window_extent() for text in cars]
@@ -127,7 +128,7 @@ def test_a_grand_prix_fits_and_says_what_it_leaves_out(grand_prix, tmp_path):
     assert all(below.y1 <= above.y0 + 1 for below, above in zip(edge, edge[1:], strict=False))
 
 
-def test_two_races_stand_side_by_side():
+def test_two_races_fit_side_by_side():
     races = [play("weather_roulette", 7, policy) for policy in ("stay_out", "fixed_stop")]
     figure = Figure(figsize=(13.0, max(height_in(race, 6.5) for race in races)))
     for part, race in zip(figure.subfigures(1, 2), races, strict=True):
@@ -139,19 +140,19 @@ def test_two_races_stand_side_by_side():
 
 
 @pytest.mark.parametrize("command", ["PIT_NOW $\\frac{1$", "無線 で 話す", 'RADIO_DRIVER "a\nb"', "", "_{^$$"])
-def test_whatever_a_model_wrote_is_drawn_as_text(command, tmp_path):
+def test_any_model_output_is_drawn_as_text(command, tmp_path):
     race = play("dry_strategy_sprint", 3, "stay_out")
     decisions = [{**race.decisions[0], "command": command, "error": f"unknown command {command!r}", "reason": ""}]
     save_race(replace(race, decisions=decisions), tmp_path / "race.png")
     assert (tmp_path / "race.png").read_bytes().startswith(b"\x89PNG")
 
 
-@pytest.mark.parametrize(("name", "told"), [
-    ("race.jpg", "ends in .png"), ("race", "ends in .png"), ("nowhere/race.png", "make it first"),
+@pytest.mark.parametrize(("name", "message"), [
+    ("race.jpg", "ends in .png"), ("race", "ends in .png"), ("nowhere/race.png", "create it first"),
     ("folder.png", "is a folder")])
-def test_a_bad_file_is_said_before_the_race_is_played(name, told, tmp_path, monkeypatch, capsys):
+def test_a_bad_file_name_is_refused_before_the_race_is_played(name, message, tmp_path, monkeypatch, capsys):
     (tmp_path / "folder.png").mkdir()
-    with pytest.raises(BadPicture, match=told):
+    with pytest.raises(BadPicture, match=message):
         picture_file(tmp_path / name)
     monkeypatch.setattr(sys.modules[play.__module__], "play", lambda *_: pytest.fail("played"))
     monkeypatch.setattr("sys.argv", ["f1", "race", "--family", "late_safety_car", "--seed", "3", "--policy", "done",
@@ -159,10 +160,10 @@ def test_a_bad_file_is_said_before_the_race_is_played(name, told, tmp_path, monk
     with pytest.raises(SystemExit) as end:
         main.main()
     printed = capsys.readouterr()
-    assert end.value.code == 1 and told in printed.err and printed.err.count("\n") == 1 and not printed.out
+    assert end.value.code == 1 and message in printed.err and printed.err.count("\n") == 1 and not printed.out
 
 
-def test_the_command_draws_and_still_tells_the_race(tmp_path, monkeypatch, capsys):
+def test_the_command_draws_and_prints_the_race(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("sys.argv", ["f1", "race", "--family", "late_safety_car", "--seed", "3", "--policy", "done",
                                      "--picture", str(tmp_path / "race.png")])
     main.main()

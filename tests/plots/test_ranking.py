@@ -1,4 +1,4 @@
-"""Pictures of the ranker: that they show what they are given."""
+"""Plots of the ranker show the given data."""
 import pandas as pd
 from matplotlib.figure import Figure
 
@@ -19,7 +19,7 @@ def lines(axes):
             for line in axes.get_lines() if line.get_label()[0] != "_"}
 
 
-def test_each_event_has_a_panel_with_a_line_for_each_predictor():
+def test_each_event_has_a_panel_with_a_line_per_predictor():
     figure = Figure()
     draw_reliability(figure, CALIBRATION.sample(frac=1, random_state=0))
     assert len(figure.axes) == len(EVENTS)
@@ -37,6 +37,6 @@ def test_a_season_shows_each_race_and_the_mean_so_far_in_race_order():
     assert [tick.get_text() for tick in single.get_xticklabels()] == ["australia", "china", "japan"]
 
 
-def test_a_picture_is_a_png_and_an_empty_table_no_error():
+def test_plots_are_png_files_also_of_empty_tables():
     assert png(lambda figure: draw_season(figure, RACES)).startswith(b"\x89PNG")
     assert png(lambda figure: draw_reliability(figure, CALIBRATION.iloc[:0])).startswith(b"\x89PNG")

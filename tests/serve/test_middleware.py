@@ -1,4 +1,4 @@
-"""Limits and headers that hold for every request."""
+"""Limits and security headers of all requests."""
 from __future__ import annotations
 
 import pytest
@@ -18,75 +18,76 @@ ELSEWHERE = {"Origin": "https://elsewhere.example"}
 
 
 def test_security_headers_on_every_reply(url):
-    for answer in (requests.get(f"{url}/health", timeout=30), requests.get(f"{url}/no-such-page", timeout=30),
+    for reply in (requests.get(f"{url}/health", timeout=30), requests.get(f"{url}/no-such-page", timeout=30),
                    requests.post(f"{url}/step", json={}, timeout=30), requests.post(f"{url}/reset", timeout=30)):
-        assert {name: answer.headers.get(name) for name in SECURITY_HEADERS} == SECURITY_HEADERS
-        assert "server" not in answer.headers
+        assert {name: reply.headers.get(name) for name in SECURITY_HEADERS} == SECURITY_HEADERS
+        assert "server" not in reply.headers
 
 
-def test_pages_of_other_sites_may_not_ask(url):
-    answer = requests.get(f"{url}/health", headers=ELSEWHERE, timeout=30)
-    assert "access-control-allow-origin" not in answer.headers
+def test_requests_from_pages_of_other_sites_are_refused(url):
+    reply = requests.get(f"{url}/health", headers=ELSEWHERE, timeout=30)
+    assert "access-control-allow-origin" not in reply.headers
     assert requests.post(f"{url}/reset", headers=ELSEWHERE, timeout=30).status_code == 403
     assert requests.post(f"{url}/reset", headers={"Origin": url}, timeout=30).status_code == 200
     with pytest.raises(InvalidStatus, match="403"):
         connect(url.replace("http", "ws") + "/ws", origin=ELSEWHERE["Origin"])
 
 
-def test_a_site_that_is_allowed_may(serve):
+def test_requests_from_an_allowed_origin_are_accepted(serve):
     address = serve(origins=[ELSEWHERE["Origin"]])
-    answer = requests.post(f"{address}/reset", headers=ELSEWHERE, timeout=30)
-    assert answer.status_code == 200 and answer.headers["access-control-allow-origin"] == ELSEWHERE["Origin"]
+    reply = requests.post(f"{address}/reset", headers=ELSEWHERE, timeout=30)
+    assert reply.status_code == 200 and reply.headers["access-control-allow-origin"] == ELSEWHERE["Origin"]
 
 
-def test_bodies_have_a_limit_whether_they_say_how_long_they_are_or_not(serve):
+def test_large_bodies_are_refused_with_and_without_content_length(serve):
     address = serve(body_kib=1)
     large = b'{"family": "' + b"x" * 2000 + b'"}'
     headers = {"Content-Type": "application/json"}
-    for data in (large, iter([large])):  # the second one comes in chunks
-        answer = requests.post(f"{address}/reset", data=data, headers=headers, timeout=30)
-        assert answer.status_code == 413 and answer.json()["detail"] == "a request has at most 1 KiB."
+    for data in (large, iter([large])):  # the second is sent in chunks
+        reply = requests.post(f"{address}/reset", data=data, headers=headers, timeout=30)
+        assert reply.status_code == 413
+        assert reply.json()["detail"] == "the request is too large; at most 1 KiB are allowed."
     assert requests.post(f"{address}/reset", json={"seed": 1}, timeout=30).status_code == 200
 
 
 def test_too_many_requests(serve):
     address = serve(requests_per_s=0.01, burst=3)
-    answers = [requests.get(f"{address}/health", timeout=30) for _ in range(4)]
-    assert [answer.status_code for answer in answers] == [200, 200, 200, 429]
-    assert int(answers[-1].headers["Retry-After"]) > 1 and "too many requests" in answers[-1].json()["detail"]
+    replies = [requests.get(f"{address}/health", timeout=30) for _ in range(4)]
+    assert [reply.status_code for reply in replies] == [200, 200, 200, 429]
+    assert int(replies[-1].headers["Retry-After"]) > 1 and "too many requests" in replies[-1].json()["detail"]
 
 
-def test_a_bucket_fills_again():
+def test_a_token_bucket_refills():
     bucket = TokenBucket(per_s=2.0, burst=2.0, now_s=0.0)
     assert [bucket.take(0.0) for _ in range(3)] == [0.0, 0.0, 0.5]
     assert bucket.take(0.5) == 0.0 and bucket.take(0.5) == 0.5
     assert [bucket.take(100.0) for _ in range(3)] == [0.0, 0.0, 0.5]
 
 
-def test_addresses_have_a_bucket_each_and_not_without_end():
-    buckets = RateLimiter(per_s=1.0, burst=1.0, clock=lambda: 0.0)
-    assert [buckets.take(who) for who in ("a", "b", "a")] == [0.0, 0.0, 1.0]
+def test_each_address_has_a_bucket_and_the_number_of_addresses_is_bounded():
+    limiter = RateLimiter(per_s=1.0, burst=1.0, clock=lambda: 0.0)
+    assert [limiter.take(address) for address in ("a", "b", "a")] == [0.0, 0.0, 1.0]
     for k in range(MAX_ADDRESSES):
-        buckets.take(str(k))
-    assert buckets.take("a") == 0.0  # forgotten
+        limiter.take(str(k))
+    assert limiter.take("a") == 0.0  # its old bucket was dropped
 
 
-def test_a_fault_of_ours_names_nothing(url, monkeypatch, caplog):
+def test_an_internal_error_is_logged_and_reveals_nothing(url, monkeypatch, caplog):
     def broken(*_: object, **__: object) -> None:
         raise OSError("can't read /secret/path with key abc")
 
     monkeypatch.setattr(F1Environment, "reset_async", broken)
-    answer = requests.post(f"{url}/reset", timeout=30)
-    assert answer.status_code == 500 and answer.json() == {"detail": SERVER_FAULT}
-    assert {name: answer.headers.get(name) for name in SECURITY_HEADERS} == SECURITY_HEADERS
+    reply = requests.post(f"{url}/reset", timeout=30)
+    assert reply.status_code == 500 and reply.json() == {"detail": SERVER_FAULT}
+    assert {name: reply.headers.get(name) for name in SECURITY_HEADERS} == SECURITY_HEADERS
     assert "/secret/path" in caplog.text
 
 
-def test_what_others_say_of_a_fault_is_withheld():
-    """NiceGUI shows the words of an exception on its error page."""
+def test_error_pages_of_other_middleware_are_replaced():
+    """NiceGUI's error page contains the message of the exception."""
     async def page(scope, receive, send):
         await HTMLResponse("OSError: can't read /secret/path", 500)(scope, receive, send)
 
-    answer = TestClient(RequestLimits(page, ServeSettings())).get("/")
-    assert answer.status_code == 500 and answer.json() == {"detail": SERVER_FAULT}
-    assert {name: answer.headers.get(name) for name in SECURITY_HEADERS} == SECURITY_HEADERS
+    reply = TestClient(RequestLimits(page, ServeSettings())).get("/")
+    assert reply.status_code == 500 and reply.json() == {"detail": SERVER_FAULT}
+    assert {name: reply.headers.get(name) for name in SECURITY_HEADERS} == SECURITY_HEADERS

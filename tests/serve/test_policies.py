@@ -1,4 +1,4 @@
-"""Language models on the pit wall: a real checkpoint calls, and nothing stands in for one that can't be had."""
+"""Language models as served policies: a real checkpoint drives; no other policy replaces an unavailable one."""
 from __future__ import annotations
 
 from datetime import UTC, datetime
@@ -20,21 +20,21 @@ RACE = {"policy": "untrained-tiny", "seed": 3}
 
 @pytest.fixture(scope="module")
 def checkpoint(url):
-    """A small model that has learnt nothing, stored as engineers are."""
+    """A small untrained model, stored like an engineer."""
     from f1_pipelines.engineer.inference.checkpoints import save_engineer
     from f1_pipelines.engineer.profiles import Architecture
     from f1_pipelines.engineer.prompting.rendering import Rendering
     from f1_pipelines.engineer.training.tiny_model import fresh_model, train_tokenizer
 
-    small = Architecture(hidden=16, layers=1, heads=1, kv_heads=1, head_dim=16, feed_forward=16, vocabulary=320)
-    tokenizer = train_tokenizer([RaceEnvironment().reset(1, "dry_strategy_sprint").text, "STAY_OUT"], small)
-    return save_engineer(fresh_model(tokenizer, small, seed=1), Rendering(tokenizer, system=False),
+    architecture = Architecture(hidden=16, layers=1, heads=1, kv_heads=1, head_dim=16, feed_forward=16, vocabulary=320)
+    tokenizer = train_tokenizer([RaceEnvironment().reset(1, "dry_strategy_sprint").text, "STAY_OUT"], architecture)
+    return save_engineer(fresh_model(tokenizer, architecture, seed=1), Rendering(tokenizer, system=False),
                          settings().checkpoints_path / ENGINEERS_FOLDER, {"profile": "tiny", "stage": "untrained"})
 
 
 @pytest.fixture
 def promoted(checkpoint):
-    """It is promoted in the published warehouse while a test runs."""
+    """Promote the model in the published warehouse during a test."""
     from f1_pipelines.tables.strategy import ENGINEERS
 
     row = {"checkpoint": checkpoint.id, "stage": "untrained", "profile": "tiny", "path": checkpoint.path.name,
@@ -42,18 +42,18 @@ def promoted(checkpoint):
            "seconds": 0.0, "env_version": ENV_VERSION, "prompt_version": PROMPT_VERSION, "scenes_version": "1",
            "made_at": datetime.now(UTC)}
     file = WarehouseFile(settings().f1_warehouse)
-    for told in ({}, {"promoted": False}):
-        frame = pd.DataFrame([row | told]).reindex(columns=ENGINEERS.column_names)
+    for changes in ({}, {"promoted": False}):
+        frame = pd.DataFrame([row | changes]).reindex(columns=ENGINEERS.column_names)
         with file.write("test") as connection:
             replace_slices(connection, ENGINEERS, ENGINEERS.conform(frame))
-        if not told:
+        if not changes:
             yield checkpoint
         _load_engineer.cache_clear()
 
 
-def test_a_promoted_model_is_offered_and_calls_every_lap_as_it_puts_out(url, promoted):
-    offered = requests.get(f"{url}/policies", timeout=60).json()["policies"]
-    assert {"name": "untrained-tiny", "kind": "language model", "checkpoint": promoted.id} in offered
+def test_a_promoted_model_is_listed_and_its_outputs_are_the_commands(url, promoted):
+    policies = requests.get(f"{url}/policies", timeout=60).json()["policies"]
+    assert {"name": "untrained-tiny", "kind": "language model", "checkpoint": promoted.id} in policies
     race = requests.post(f"{url}/simulate", json=RACE, timeout=120).json()
     calls = [lap["call"] for lap in race["laps"][1:]]
     assert all(promoted.id in call["reason"] for call in calls)
@@ -61,18 +61,18 @@ def test_a_promoted_model_is_offered_and_calls_every_lap_as_it_puts_out(url, pro
     assert race == requests.post(f"{url}/simulate", json=RACE, timeout=120).json()
 
 
-def test_a_model_whose_files_are_damaged_is_no_policy(url, promoted):
+def test_a_model_with_damaged_files_is_unavailable(url, promoted):
     weights = promoted.path / "model.safetensors"
-    whole = weights.read_bytes()
-    weights.write_bytes(whole[:-1])
+    content = weights.read_bytes()
+    weights.write_bytes(content[:-1])
     try:
-        answer = requests.post(f"{url}/simulate", json=RACE, timeout=60)
+        reply = requests.post(f"{url}/simulate", json=RACE, timeout=60)
     finally:
-        weights.write_bytes(whole)
-    assert answer.status_code == 503 and "can't be loaded" in answer.json()["detail"]
-    assert str(promoted.path) not in answer.text
+        weights.write_bytes(content)
+    assert reply.status_code == 503 and "can't be loaded" in reply.json()["detail"]
+    assert str(promoted.path) not in reply.text
 
 
 def test_a_model_that_is_not_promoted_is_unknown(url, checkpoint):
-    answer = requests.post(f"{url}/simulate", json=RACE, timeout=60)
-    assert answer.status_code == 422 and "unknown policy 'untrained-tiny'. Valid: random," in answer.json()["detail"]
+    reply = requests.post(f"{url}/simulate", json=RACE, timeout=60)
+    assert reply.status_code == 422 and "unknown policy 'untrained-tiny'. Valid: random," in reply.json()["detail"]

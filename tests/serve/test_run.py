@@ -1,4 +1,4 @@
-"""The command `f1 serve`, in a process of its own, pages and all."""
+"""The command `f1 serve` with pages, in its own process."""
 from __future__ import annotations
 
 import os
@@ -20,7 +20,7 @@ def free_port() -> int:
         return listener.getsockname()[1]
 
 
-def test_it_opens_the_pages_and_closes_when_interrupted(tmp_path):
+def test_serve_opens_the_pages_and_ends_when_interrupted(tmp_path):
     port = free_port()
     environment = {**os.environ, "F1_WAREHOUSE": str(tmp_path / "f1.duckdb")}
     with subprocess.Popen([sys.executable, "-m", "f1_pipelines", "serve", "--port", str(port)], env=environment,
@@ -40,7 +40,7 @@ def test_it_opens_the_pages_and_closes_when_interrupted(tmp_path):
         assert server.wait(timeout=60) in (0, 130, -signal.SIGINT)
 
 
-def test_a_port_that_is_taken_is_told():
+def test_a_taken_port_is_an_error_with_an_alternative():
     with listen("127.0.0.1", 0) as listener, pytest.raises(PortTaken, match="f1 serve --port"):
         listen("127.0.0.1", listener.getsockname()[1])
 

@@ -19,7 +19,7 @@ ACCENT = "#8e24aa"
 RESPONSE_TIMEOUT_S = 30.0  # to build a page; long, because the machine may be training at the same time
 _THEMES = {"auto": (None, "brightness_auto"), "light": (False, "light_mode"), "dark": (True, "dark_mode")}
 _COLOURS = {"SAMPLE": "amber-8", "STALE": "deep-orange-7", "PROVISIONAL": "orange-7"}
-_INFO_COLOUR = "blue-grey-6"
+_INFORMATION = ("IN-SAMPLE", "SIMULATED", "Computed after the race")  # notices that are no warnings
 _CSS = """
 .nicegui-content { padding: 0.75rem; }
 .q-card { border-radius: 10px; }
@@ -66,10 +66,10 @@ def frame(here: str, title: str) -> Iterator[ui.column]:
 def show_notices(sentences: list[str]) -> None:
     """Show notices; the keyword before the colon sets the colour."""
     for sentence in sentences:
-        keyword = sentence.split(":")[0]
-        with ui.row().classes(f"w-full items-center gap-2 no-wrap rounded px-3 py-1 text-white "
-                              f"bg-{_COLOURS.get(keyword, _INFO_COLOUR)}").props("data-mark=notice"):
-            ui.icon("warning" if keyword in _COLOURS else "info", size="sm")
+        colour = _COLOURS.get(sentence.split(":")[0], "blue-grey-6")
+        with ui.row().classes(f"w-full items-center gap-2 no-wrap rounded px-3 py-1 text-white bg-{colour}").props(
+                "data-mark=notice"):
+            ui.icon("info" if sentence.startswith(_INFORMATION) else "warning", size="sm")
             ui.label(sentence).classes("text-sm")
 
 

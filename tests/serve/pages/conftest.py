@@ -1,6 +1,6 @@
-"""A browser on pages that a process of its own serves, the whole way of a newcomer: `f1 serve`, and no network.
+"""A browser on the pages of `f1 serve`, which runs in its own process.
 
-Without a browser these tests are skipped, in CI they fail.
+Without a browser these tests are skipped; in CI they fail.
 """
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from selenium.webdriver.remote.webelement import WebElement
 from f1_pipelines.serve.run import listen
 
 KEY = "only-for-this-test"
-PATIENCE_S = 120.0  # the machine has other things to do
+TIMEOUT_S = 120.0  # long, because the machine may be busy
 _FLAGS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--window-size=1400,1000")
 
 
@@ -41,54 +41,54 @@ class Window:
         return self.driver.find_elements(By.CSS_SELECTOR, f'[data-mark="{mark}"]')
 
     def text(self, mark: str) -> str:
-        found = self.all(mark)
-        return found[0].text if found else ""
+        elements = self.all(mark)
+        return elements[0].text if elements else ""
 
     def click(self, mark: str) -> None:
         self.driver.execute_script("arguments[0].click()", self.until(lambda: self.all(mark))[0])
 
     def rows(self, mark: str) -> list[list[str]]:
-        """Cells of a table as they are shown."""
+        """The shown cells of a table, by row."""
         return [[cell.text for cell in row.find_elements(By.TAG_NAME, "td")] for row in self.driver.find_elements(
             By.CSS_SELECTOR, f'[data-mark="{mark}"] tbody tr')]
 
-    def until(self, there: Callable[[], object]) -> object:
-        """What it returns once that is something; what changes under our hands is asked again."""
-        end = time.monotonic() + PATIENCE_S
+    def until(self, condition: Callable[[], object]) -> object:
+        """Call `condition` until its result is true, and return it. Elements that change meanwhile are read again."""
+        end = time.monotonic() + TIMEOUT_S
         while True:
             try:
-                if found := there():
-                    return found
+                if result := condition():
+                    return result
             except (StaleElementReferenceException, IndexError):
                 pass
             assert time.monotonic() < end, self.driver.find_element(By.TAG_NAME, "body").text[:2000]
             time.sleep(0.1)
 
-    def choose(self, mark: str, said: str) -> None:
-        """Take an option of a select."""
+    def choose(self, mark: str, label: str) -> None:
+        """Choose an option of a select."""
         self.driver.execute_script("arguments[0].closest('.q-field').querySelector('.q-field__control').click()",
                                    self.until(lambda: self.all(mark))[0])
         option = self.until(lambda: next((option for option in self.driver.find_elements(
-            By.CSS_SELECTOR, "[role=option]") if option.text == said), None))
+            By.CSS_SELECTOR, "[role=option]") if option.text == label), None))
         self.driver.execute_script("arguments[0].click()", option)
         self.until(lambda: not self.driver.find_elements(By.CSS_SELECTOR, "[role=option]"))
 
     def errors(self) -> list[str]:
-        """What the browser complained of since it was asked last."""
+        """Errors in the browser's log since the last call."""
         return [entry["message"] for entry in self.driver.get_log("browser") if entry["level"] == "SEVERE"]
 
 
 @contextmanager
 def serving(folder: Path, **settings: str) -> Iterator[str]:
-    """`f1 serve` on the warehouse in that folder, with no Dagster beside it: the address."""
+    """Run `f1 serve` on the warehouse in a folder, without Dagster; yields its address."""
     with listen("127.0.0.1", 0) as free:
         port = free.getsockname()[1]
     environment = {**os.environ, "F1_WAREHOUSE": str(folder / "f1.duckdb"), "F1_DAGSTER_URL": "http://127.0.0.1:9",
                    "F1_API_KEY": "", **settings}
     log = folder / "serve.log"
-    with log.open("w") as told, subprocess.Popen(
+    with log.open("w") as output, subprocess.Popen(
             [sys.executable, "-m", "f1_pipelines", "serve", "--port", str(port)], cwd=log.parent, env=environment,
-            stdout=told, stderr=subprocess.STDOUT) as process:
+            stdout=output, stderr=subprocess.STDOUT) as process:
         try:
             _wait_for(f"http://127.0.0.1:{port}/health", process, log)
             yield f"http://127.0.0.1:{port}"
@@ -104,7 +104,7 @@ def server(sample_seasons) -> Iterator[str]:
 
 
 def _wait_for(url: str, process: subprocess.Popen, log: Path) -> None:
-    end = time.monotonic() + PATIENCE_S
+    end = time.monotonic() + TIMEOUT_S
     while time.monotonic() < end:
         assert process.poll() is None, log.read_text()[-3000:]
         try:
@@ -133,7 +133,7 @@ def driver() -> Iterator[webdriver.Chrome]:
 @pytest.fixture
 def window(server, driver) -> Iterator[Window]:
     window = Window(driver, server)
-    driver.get("about:blank")  # a page of a server that has ended goes on complaining
+    driver.get("about:blank")  # the page of an ended server would log more errors
     window.errors()
     yield window
     assert window.errors() == []
@@ -141,6 +141,6 @@ def window(server, driver) -> Iterator[Window]:
 
 @pytest.fixture
 def window_on(driver) -> Iterator[Callable[[Path], Window]]:
-    """`window_on(folder)`: the browser on a server of its own, with the warehouse in that folder."""
+    """`window_on(folder)`: the browser on another server, with the warehouse in that folder."""
     with ExitStack() as servers:
         yield lambda folder: Window(driver, servers.enter_context(serving(folder)))

@@ -1,4 +1,4 @@
-"""The pages on what is stored, in a real browser: they say what the API and the warehouse say, on a phone too."""
+"""The pages about stored data in a real browser: they agree with the API and the warehouse, and fit a phone."""
 from __future__ import annotations
 
 import csv
@@ -15,40 +15,42 @@ pytestmark = [pytest.mark.xdist_group("serve-stored"), pytest.mark.timeout(280)]
 PATHS = ("", "predict", "compare", "evidence", "operations")
 
 
-def test_a_prediction_is_the_one_of_the_api(window):
-    told = requests.post(f"{window.url}/predict", json={"weekend": "2026-japan"}, timeout=60).json()
+def test_the_prediction_page_agrees_with_the_api(window):
+    prediction = requests.post(f"{window.url}/predict", json={"weekend": "2026-japan"}, timeout=60).json()
     window.open("predict?weekend=2026-japan")
     window.until(lambda: window.rows("ranking"))
-    shown = window.rows("ranking")
-    assert [cells[1] for cells in shown] == [car["name"] for car in told["ranking"]]
-    assert shown[0][3].strip() == f"{100 * told['ranking'][0]['p_win']:.1f} %"
-    assert window.text("hits").startswith(f"{told['exact_matches']} of {len(told['ranking'])} places exact")
-    assert told["model"] in window.text("model")
-    assert [notice.text.split("\n")[-1] for notice in window.all("notice")] == told["notices"]
+    rows = window.rows("ranking")
+    assert [cells[1] for cells in rows] == [car["name"] for car in prediction["ranking"]]
+    assert rows[0][3].strip() == f"{100 * prediction['ranking'][0]['p_win']:.1f} %"
+    assert window.text("hits").startswith(
+        f"{prediction['exact_matches']} of {len(prediction['ranking'])} positions exact")
+    assert prediction["model"] in window.text("model")
+    assert [notice.text.split("\n")[-1] for notice in window.all("notice")] == prediction["notices"]
 
 
-def test_the_next_race_is_what_predict_opens_with(window):
+def test_the_prediction_page_opens_with_the_next_race(window):
     window.open("predict")
     window.until(lambda: window.text("event") == "Miami Grand Prix 2026")
     assert not window.all("hits")
     window.choose("stage", "practice")
-    window.until(lambda: "known after: practice" in window.text("model"))
+    window.until(lambda: "data up to: practice" in window.text("model"))
 
 
-def test_a_comparison_is_the_one_of_the_api(window):
+def test_the_comparison_page_agrees_with_the_api(window):
     window.open("compare?weekend=2026-japan")
     window.until(lambda: window.rows("means"))
     assert {"champion", "champion_ewc", "grid", "qualifying"} <= {cells[0] for cells in window.rows("means")}
-    window.choose("a", "the grid")
-    told = requests.get(f"{window.url}/compare", params={"weekend": "2026-japan", "a": "grid", "b": "result"},
-                        timeout=60).json()
-    window.until(lambda: window.text("between") == f"Between the two: {told['spearman_between']:.2f}")
+    window.choose("a", "grid")
+    comparison = requests.get(f"{window.url}/compare", params={"weekend": "2026-japan", "a": "grid", "b": "result"},
+                              timeout=60).json()
+    window.until(lambda: window.text("between") ==
+                 f"Rank correlation of the two: {comparison['spearman_between']:.2f}")
     assert window.all("slopes")
 
 
-def test_evidence_can_be_taken_along_and_what_is_missing_is_said(window, stored, tmp_path):
+def test_tables_can_be_downloaded_and_missing_ones_are_named(window, stored, tmp_path):
     window.open("evidence")
-    assert "strategy.leaderboard: not there yet" in window.until(
+    assert "strategy.leaderboard: no data yet" in window.until(
         lambda: " ".join(element.text for element in window.all("not-yet")))
     with WarehouseFile(stored / "f1.duckdb").read() as connection:
         [(rows,)] = connection.execute("SELECT count(*) FROM ranking.evaluation_summary").fetchall()
@@ -56,13 +58,13 @@ def test_evidence_can_be_taken_along_and_what_is_missing_is_said(window, stored,
     window.click("download-ranking.evaluation_summary")
     file = tmp_path / "ranking.evaluation_summary.csv"
     window.until(file.exists)
-    with file.open(newline="") as told:
-        taken = list(csv.DictReader(told))
-    assert len(taken) == rows
-    assert {"predictor", "spearman", "delta_low"} <= set(taken[0])
+    with file.open(newline="") as lines:
+        downloaded = list(csv.DictReader(lines))
+    assert len(downloaded) == rows
+    assert {"predictor", "spearman", "delta_low"} <= set(downloaded[0])
 
 
-def test_pictures_beside_the_warehouse_are_shown(window, stored):
+def test_figures_in_the_pictures_folder_are_shown(window, stored):
     picture = PROJECT_ROOT / "docs" / "images" / "race.png"
     (stored / "pictures" / "stories").mkdir(parents=True)
     shutil.copy(picture, stored / "pictures" / "stories" / "a race.png")
@@ -74,7 +76,7 @@ def test_pictures_beside_the_warehouse_are_shown(window, stored):
     assert requests.get(f"{window.url}/ui/pictures/%2e%2e/f1.duckdb", timeout=60).status_code == 404
 
 
-def test_operations_say_that_dagster_is_away_and_want_the_key(window):
+def test_operations_show_that_dagster_is_missing_and_require_the_key(window):
     window.open("operations")
     window.until(lambda: "does not answer" in window.text("dagster"))
     assert "2026-japan" in window.text("newest")
@@ -84,29 +86,29 @@ def test_operations_say_that_dagster_is_away_and_want_the_key(window):
 
 
 @pytest.mark.parametrize("width", [390, 1400])
-def test_every_page_fits_without_complaint_and_loads_nothing_from_elsewhere(window, width):
+def test_every_page_fits_without_errors_and_loads_nothing_from_other_hosts(window, width):
     window.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {
         "width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600})
     try:
         for path in PATHS:
             window.open(path)
             window.until(lambda: window.driver.find_elements(By.CSS_SELECTOR, ".q-card canvas, .q-card table"))
-            wide, from_where = window.driver.execute_script(
+            page_width, resources = window.driver.execute_script(
                 "return [document.documentElement.scrollWidth, "
                 "performance.getEntriesByType('resource').map(entry => entry.name)]")
-            assert wide <= width, path
-            assert [name for name in from_where if not name.startswith((window.url, "data:"))] == []
+            assert page_width <= width, path
+            assert [name for name in resources if not name.startswith((window.url, "data:"))] == []
             assert window.errors() == []
     finally:
         window.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
-def test_light_or_dark_stays_from_page_to_page(window):
+def test_the_theme_persists_across_pages(window):
     window.open()
-    turn = window.driver.find_element(By.CSS_SELECTOR, '[aria-label="Light or dark"]')
-    turn.click()
+    button = window.driver.find_element(By.CSS_SELECTOR, '[aria-label="Light or dark"]')
+    button.click()
     window.until(lambda: window.driver.find_elements(By.CSS_SELECTOR, "body.body--light"))
-    turn.click()
+    button.click()
     window.until(lambda: window.driver.find_elements(By.CSS_SELECTOR, "body.body--dark"))
     window.until(lambda: (window.driver.get_cookie("theme") or {}).get("value") == "dark")
     window.open("predict")
@@ -115,7 +117,7 @@ def test_light_or_dark_stays_from_page_to_page(window):
     assert window.errors() == []
 
 
-def test_a_newcomer_without_a_warehouse_sees_a_race_and_is_told_what_to_do(window_on, tmp_path):
+def test_without_a_warehouse_there_is_a_race_and_every_page_says_what_to_do(window_on, tmp_path):
     window = window_on(tmp_path)
     window.driver.get(window.url)
     window.until(lambda: window.text("head").startswith("Lap 0/"))
@@ -129,5 +131,5 @@ def test_a_newcomer_without_a_warehouse_sees_a_race_and_is_told_what_to_do(windo
     assert window.errors() == []
 
 
-def test_a_page_that_is_not_there_is_said_not_to_be(window):
+def test_an_unknown_page_is_a_404(window):
     assert requests.get(f"{window.url}/ui/nowhere", timeout=60).status_code == 404

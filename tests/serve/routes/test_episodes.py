@@ -1,4 +1,4 @@
-"""Sessions over plain HTTP, as curl plays them."""
+"""Sessions over plain HTTP, as with curl."""
 from __future__ import annotations
 
 import pytest
@@ -11,15 +11,15 @@ STAY = {"action": {"command": "STAY_OUT"}}
 
 
 def test_a_race_by_session_id_in_header_or_body(url):
-    begun = requests.post(f"{url}/reset", json={"family": "late_safety_car", "seed": 3}, timeout=30)
-    key = begun.headers["X-Session-Id"]
-    assert begun.status_code == 200 and begun.json()["session_id"] == key
-    here, done, k = RaceEnvironment(), False, 0
-    here.reset(3, "late_safety_car")
+    reset = requests.post(f"{url}/reset", json={"family": "late_safety_car", "seed": 3}, timeout=30)
+    key = reset.headers["X-Session-Id"]
+    assert reset.status_code == 200 and reset.json()["session_id"] == key
+    environment, done, k = RaceEnvironment(), False, 0
+    environment.reset(3, "late_safety_car")
     while not done:
-        step, k = here.step("STAY_OUT"), k + 1
-        by = {"headers": {"X-Session-Id": key}, "json": STAY} if k % 2 else {"json": {**STAY, "session_id": key}}
-        served = requests.post(f"{url}/step", timeout=30, **by).json()
+        step, k = environment.step("STAY_OUT"), k + 1
+        request = {"headers": {"X-Session-Id": key}, "json": STAY} if k % 2 else {"json": {**STAY, "session_id": key}}
+        served = requests.post(f"{url}/step", timeout=30, **request).json()
         assert (served["reward"], served["done"], served["observation"]["text"]) == (
             step.reward, step.done, step.observation.text)
         done = served["done"]
@@ -28,59 +28,59 @@ def test_a_race_by_session_id_in_header_or_body(url):
     assert (state["lap"], state["done"], state["step_count"]) == (k, True, k)
     after = requests.post(f"{url}/step", json={**STAY, "session_id": key}, timeout=30)
     assert after.status_code == 409 and "the race is over" in after.json()["detail"]
-    again = requests.post(f"{url}/reset", json={"seed": 4}, headers={"X-Session-Id": key}, timeout=30)
-    assert again.json()["session_id"] == key and again.json()["observation"]["race"]["lap"] == 1
+    second = requests.post(f"{url}/reset", json={"seed": 4}, headers={"X-Session-Id": key}, timeout=30)
+    assert second.json()["session_id"] == key and second.json()["observation"]["race"]["lap"] == 1
 
 
-def test_sessions_do_not_see_each_other(url):
+def test_sessions_are_independent(url):
     keys = [requests.post(f"{url}/reset", json={"seed": seed}, timeout=30).json()["session_id"] for seed in (1, 2)]
     requests.post(f"{url}/step", json={**STAY, "session_id": keys[0]}, timeout=30)
     laps = [requests.get(f"{url}/state", params={"session_id": key}, timeout=30).json()["lap"] for key in keys]
     assert laps == [1, 0] and keys[0] != keys[1]
 
 
-def test_a_closed_session_is_gone(url):
+def test_a_closed_session_is_unknown(url):
     key = requests.post(f"{url}/reset", timeout=30).json()["session_id"]
     assert requests.post(f"{url}/close", json={"session_id": key}, timeout=30).status_code == 204
-    for answer in (requests.post(f"{url}/step", json={**STAY, "session_id": key}, timeout=30),
-                   requests.get(f"{url}/state", params={"session_id": key}, timeout=30),
-                   requests.post(f"{url}/step", json=STAY, timeout=30)):
-        assert answer.status_code == 404 and "POST /reset begins one" in answer.json()["detail"]
+    for reply in (requests.post(f"{url}/step", json={**STAY, "session_id": key}, timeout=30),
+                  requests.get(f"{url}/state", params={"session_id": key}, timeout=30),
+                  requests.post(f"{url}/step", json=STAY, timeout=30)):
+        assert reply.status_code == 404 and "start one with POST /reset" in reply.json()["detail"]
 
 
-@pytest.mark.parametrize(("asked", "told"), [
+@pytest.mark.parametrize(("fields", "message"), [
     ({"family": "le_mans"}, "unknown family 'le_mans'. Valid: dry_strategy_sprint"),
     ({"seed": 1, "split": "exam"}, "has no split 'exam'"),
     ({"circuit": "nordschleife"}, "unknown circuit 'nordschleife'. Valid: "),
-    ({"family": "grand_prix", "weekend": "../../etc", "car": "x"}, "a weekend reads season-slug"),
-    ({"family": "grand_prix", "weekend": "2026-monaco", "car": "leclerc"}, "no warehouse is published here yet"),
+    ({"family": "grand_prix", "weekend": "../../etc", "car": "x"}, "a weekend key is season-slug"),
+    ({"family": "grand_prix", "weekend": "2026-monaco", "car": "leclerc"}, "no warehouse is published yet"),
     ({"weekend": "2026-monaco"}, "weekend and car belong to grand_prix")])
-def test_what_can_not_be_raced_is_told_in_a_sentence(url, asked, told):
-    answer = requests.post(f"{url}/reset", json=asked, timeout=30)
-    assert answer.status_code == 422 and told in answer.json()["detail"] and "X-Session-Id" not in answer.headers
+def test_an_impossible_race_is_refused_with_the_reason(url, fields, message):
+    reply = requests.post(f"{url}/reset", json=fields, timeout=30)
+    assert reply.status_code == 422 and message in reply.json()["detail"] and "X-Session-Id" not in reply.headers
 
 
 @pytest.mark.parametrize("body", ['{"seed": NaN}', '{"\\ud800": 1}', '{"family": "\\ud800"}', "[" * 50_000, "{", "\xff",
                                   '{"seed": 1e400}', '{"seed": ' + "9" * 5000 + "}"])
-def test_bodies_that_are_no_question_are_refused(url, body):
-    answer = requests.post(f"{url}/reset", data=body.encode("latin-1"), timeout=30,
-                           headers={"Content-Type": "application/json"})
-    assert answer.status_code in (400, 422) and answer.json()["detail"]
+def test_malformed_bodies_are_refused(url, body):
+    reply = requests.post(f"{url}/reset", data=body.encode("latin-1"), timeout=30,
+                          headers={"Content-Type": "application/json"})
+    assert reply.status_code in (400, 422) and reply.json()["detail"]
 
 
-def test_all_sessions_taken(serve):
+def test_a_full_server_refuses_new_sessions(serve):
     address = serve(sessions=1)
     key = requests.post(f"{address}/reset", timeout=30).json()["session_id"]
     full = requests.post(f"{address}/reset", timeout=30)
-    assert full.status_code == 503 and "all 1 sessions are taken" in full.json()["detail"]
+    assert full.status_code == 503 and "all 1 sessions are in use" in full.json()["detail"]
     requests.post(f"{address}/close", json={"session_id": key}, timeout=30)
-    assert requests.post(f"{address}/reset", json={"family": "x"}, timeout=30).status_code == 422  # takes no place
+    assert requests.post(f"{address}/reset", json={"family": "x"}, timeout=30).status_code == 422  # uses no session
     assert requests.post(f"{address}/reset", timeout=30).status_code == 200
 
 
-def test_idle_sessions_end_and_so_do_old_ones():
+def test_idle_and_old_sessions_end():
     now = [0.0]
-    sessions = Sessions(most=9, idle_s=10, longest_s=25, clock=lambda: now[0])
+    sessions = Sessions(max_sessions=9, idle_s=10, max_age_s=25, clock=lambda: now[0])
     busy, idle = sessions.open(), sessions.open()
     for now[0] in (9.0, 18.0):
         sessions.get(busy.id)
