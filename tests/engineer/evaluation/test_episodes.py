@@ -125,7 +125,7 @@ def test_engineers_are_evaluated_by_their_own_outputs(student_folder, results):
             assert (result.episode["checkpoint"], result.episode["fallbacks"]) == ("abc", 0)
             assert (result.episode["regret"] is None) == (variant == "renamed")
     assert by_variant["hints", KEYS[1][0]].decisions == [
-        row | {"variant": "hints"} for row in by_variant["plain", KEYS[1][0]].decisions], "a race without a hint is plain"
+        row | {"variant": "hints"} for row in by_variant["plain", KEYS[1][0]].decisions], "no hint, no change"
 
 
 def test_unparsed_outputs_are_counted_and_not_replaced():
