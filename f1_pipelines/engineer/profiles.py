@@ -89,7 +89,7 @@ STORED_NAMES = {
         "oversampling": "looks", "num_generations": "samples", "learning_rate": "lr", "entropy_coef": "entropy",
         "batch_size": "batch"},
 }
-# Removed options, with the value that checkpoints without them have stored, so that ids stay the same.
+# Removed options, at the value stored when unused, so that ids of such checkpoints stay the same.
 STORED_CONSTANTS: dict[type, dict[str, float]] = {
     SftSettings: {},
     GrpoSettings: {"agreement": 0.0, "two_compounds": 0.0, "easy_steps": 0, "rejection_rounds": 0, "copies": 0.0},

@@ -90,7 +90,7 @@ class DagsterApi:
         if launched["__typename"] != "LaunchRunSuccess":
             raise DagsterUnavailable(f"Dagster rejected {job} for {weekend} ({launched['__typename']}); see the "
                                      "Dagster UI")
-        return str(launched["run"]["id"])
+        return launched["run"]["id"]
 
     def run(self, run_id: str) -> Run | None:
         """Return the run with that id, or None if Dagster has none."""
@@ -133,8 +133,7 @@ class DagsterApi:
                                      "F1_DAGSTER_URL to its address") from None
         if reply.get("errors") or not reply.get("data"):
             raise DagsterUnavailable("Dagster's webserver rejected the query; this project needs Dagster 1.13")
-        data: dict[str, Any] = reply["data"]
-        return data
+        return reply["data"]
 
 
 def _queue_problem(instance: dict[str, Any]) -> str | None:

@@ -47,7 +47,7 @@ def newest_result(connection: duckdb.DuckDBPyConnection) -> tuple[str, datetime]
 def _is_sample(connection: duckdb.DuckDBPyConnection) -> bool:
     [(rows,)] = connection.execute("SELECT (SELECT count(*) FROM race.results WHERE source = 'sample') + "
                                    "(SELECT count(*) FROM race.qualifying WHERE source = 'sample')").fetchall()
-    return bool(rows > 0)
+    return rows > 0
 
 
 def _provisional(connection: duckdb.DuckDBPyConnection, weekend: str) -> str | None:

@@ -72,7 +72,7 @@ def answer_at(race: Rollout, question: Command, lap: int) -> str:
 
 
 def _answer(race: Rollout, regret: Regret, loss: Loss, kind: str) -> str:
-    """Return the answer in the lap before the due stop; for unread fuel, in the first lap."""
+    """Return the answer in the lap before the due stop or the loss; for unread fuel, in the first lap."""
     due = due_stop(race, regret, loss)
     lap = 1 if kind == "unread_fuel" else (due[0] if due and kind != "stop_too_early" else loss.first) - 1
     closures = [c for c in race.observations[loss.first - 1].closures if loss.first <= c.last]

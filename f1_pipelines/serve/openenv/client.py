@@ -26,5 +26,4 @@ class F1Env(EnvClient[F1Action, F1Observation, F1State]):
         return StepResult(observation=observation, reward=payload["reward"], done=payload["done"])
 
     def _parse_state(self, payload: dict[str, Any]) -> F1State:
-        state: F1State = F1State.model_validate(payload)
-        return state
+        return F1State.model_validate(payload)

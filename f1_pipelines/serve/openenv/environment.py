@@ -153,10 +153,9 @@ def _parse_request(fields: dict[str, Any]) -> ResetRequest:
 
 def _observation(step: Step, with_text: bool) -> F1Observation:
     # Skips validation, which takes longer than the lap; the simulator's values are valid.
-    observation: F1Observation = F1Observation.model_construct(
+    return F1Observation.model_construct(
         text=step.observation.text if with_text else "", race=step.observation, error=step.info.get("error"),
         reward=step.reward, done=step.done, end=race_end(step) if step.done else None, metadata={})
-    return observation
 
 
 def _hide_faults(work: Callable[[], T]) -> T:
