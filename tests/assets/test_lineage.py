@@ -193,7 +193,7 @@ def test_the_command_traces_and_proves(season, newest, capsys, monkeypatch):
     assert "/grid/" in f1("2025-miami")
     with pytest.raises(SystemExit, match="1"):
         f1("nobody")
-    assert '"nobody" is neither a checkpoint nor a weekend' in capsys.readouterr().err
+    assert '"nobody" is neither a stored checkpoint nor a stored weekend' in capsys.readouterr().err
 
 
 def test_an_unknown_checkpoint_is_an_error(season, rows, resources, tmp_path):

@@ -243,5 +243,5 @@ def test_a_deep_check_finds_deleted_and_damaged_checkpoints(f1, warehouse, tmp_p
             now() AS created_at""")
     code, output, _ = f1("doctor", "--deep")
     assert code == 1
-    assert "one of them is damaged" in output
+    assert "is damaged, their digests differ" in output
     assert f"{tmp_path / 'checkpoints' / 'gone'} is promoted but missing" in output
