@@ -37,6 +37,7 @@ $(READY): requirements.lock requirements.no-deps.lock pyproject.toml
 	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements.lock
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps -r requirements.no-deps.lock
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	$(BIN)/python -m f1_pipelines.sim.compile
 	@touch $@
 
 # The project's own home follows dagster.yaml. In any other home a file that is there stays as it is.

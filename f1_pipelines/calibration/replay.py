@@ -12,8 +12,7 @@ import numpy as np
 
 from f1_pipelines.calibration.real_race import RealRace
 from f1_pipelines.sim import Calls, CircuitParameters, EngineParameters, RaceSetup, classify, new_state, prepare, step
-from f1_pipelines.sim.engine.race import Race
-from f1_pipelines.sim.engine.state import MECHANICAL, OUT_S, RaceState, gaps
+from f1_pipelines.sim.engine.state import MECHANICAL, OUT_S, RaceState
 
 NO_CLIFF = 999.0
 REPLAY_ENGINE = EngineParameters(puncture_per_lap=0.0, puncture_per_lap_past=0.0)
@@ -57,7 +56,7 @@ def replay(real: RealRace, circuit: CircuitParameters, pace_s: np.ndarray, episo
         grid=np.arange(1, cars + 1), **start)
     race = prepare(setup, first)
     if stop_extra_s is not None:
-        race = replace(race, stop_s=np.broadcast_to(stop_extra_s[first:, None, :], race.stop_s.shape))
+        race = race.with_lap_of_car(stop_s=stop_extra_s[first:, None, :])
     # A car that retired in lap 1 still gets a time for it: the engine retires cars at the line.
     last, leaving = np.maximum(real.laps_done, 1), real.stopped & (real.laps_done < real.laps)
     state = new_state(race)
@@ -65,29 +64,25 @@ def replay(real: RealRace, circuit: CircuitParameters, pace_s: np.ndarray, episo
         state = state.after(wear_laps=np.broadcast_to(real.start_wear, state.wear_laps.shape).copy())
     else:
         state = state.after(wear_laps=_wear_at(real, first, state.wear_laps.shape))
-        state = retire(race, state, leaving & (last <= first))
+        state = retire(state, leaving & (last <= first))
     while state.lap < race.laps:
         lap = state.lap
         pit = np.broadcast_to(real.pit[lap], state.compound.shape) if stops else None
         state = step(race, state, Calls(pit=pit))
         if stops:
             state = wear_of_sets(state, real.pit[lap], real.set_wear[lap])
-        state = retire(race, state, leaving & (last == state.lap))
+        state = retire(state, leaving & (last == state.lap))
     return Replay(classify(race, state).position, np.stack(state.line_s), first, real.status)
 
 
-def retire(race: Race, state: RaceState, cars: np.ndarray) -> RaceState:
+def retire(state: RaceState, cars: np.ndarray) -> RaceState:
     """Retire these cars (N,) at the end of the lap just driven."""
     retiring = np.broadcast_to(cars, state.out.shape) & (state.out == 0)
     if not retiring.any():
         return state
     elapsed = np.where(retiring, OUT_S - 1e6 * state.lap + 1e3 * state.position, state.elapsed_s)
-    order = elapsed.argsort(axis=1, kind="stable") + race.rows
-    gap, leader = gaps(elapsed.take(order), order)
-    return state.after(elapsed_s=elapsed, order=order, gap_ahead_s=gap, leader_s=leader,
-                       any_out=True,
-                       out=np.where(retiring, MECHANICAL, state.out),
-                       out_lap=np.where(retiring, state.lap + 1, state.out_lap), line_s=(*state.line_s[:-1], elapsed))
+    return state.after(elapsed_s=elapsed, out=np.where(retiring, MECHANICAL, state.out),
+                       out_lap=np.where(retiring, state.lap + 1, state.out_lap))
 
 
 def wear_of_sets(state: RaceState, pit: np.ndarray, wear_laps: np.ndarray) -> RaceState:

@@ -12,7 +12,6 @@ Notable choices:
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import cast
 
 import numpy as np
 import pandas as pd
@@ -22,7 +21,7 @@ from f1_pipelines.features.form import performance
 from f1_pipelines.identity.climate import rain_chance
 from f1_pipelines.identity.race_distance import race_distance
 from f1_pipelines.identity.weekend import Weekend
-from f1_pipelines.sim import CircuitParameters, RaceSetup, RaceState, circuit_prior, classify, prepare, run
+from f1_pipelines.sim import CircuitParameters, RaceSetup, circuit_prior, classify, prepare, run
 from f1_pipelines.sim.engine import noise
 from f1_pipelines.sim.engine.parameters import INTER
 from f1_pipelines.sim.engine.weather import SLICK_INTER_CROSSOVER, showers
@@ -147,7 +146,7 @@ def _simulate_batch(field: RaceField, weekend: Weekend, circuit: CircuitParamete
     wall = PitWall(race, np.stack([plan.laps for plan in drawn_plans], axis=1),
                    np.stack([plan.compounds for plan in drawn_plans], axis=1), draws[:laps],
                    np.zeros((len(numbers), cars)), np.ones(len(numbers), dtype=bool))
-    return classify(race, cast("RaceState", run(race, wall))).position
+    return classify(race, run(race, wall)).position
 
 
 def _grid(field: RaceField, draws: np.ndarray) -> np.ndarray:

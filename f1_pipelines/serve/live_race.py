@@ -188,7 +188,7 @@ def _car(scenario: Scenario, before: RaceState | None, after: RaceState, k: int)
     return CarOnLap(
         number=scenario.numbers[k], driver=scenario.drivers[k] if scenario.drivers else "", ours=k == EGO,
         position=int(after.position[0, k]),
-        gap_s=round(float(after.elapsed_s[0, k] - after.leader_s[0, 0]), 3) if running else None,
+        gap_s=round(float(after.elapsed_s[0, k] - after.leader_s[0]), 3) if running else None,
         lap_time_s=round(float(after.elapsed_s[0, k] - before.elapsed_s[0, k]), 3) if running and before else None,
         compound=COMPOUNDS[tyres.compound[0, k]], tyre_age_laps=int(tyres.age_laps[0, k]) + (before is not None),
         stops=int(after.stops[0, k]), stopped=before is not None and bool(after.stops[0, k] > before.stops[0, k]),

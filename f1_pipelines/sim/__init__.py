@@ -1,4 +1,4 @@
-"""The race simulator: numpy only, deterministic, one engine for one race and for thousands.
+"""The race simulator: deterministic, compiled by numba, one engine for one race and for thousands.
 
     setup = RaceSetup(circuits=(circuit_prior("monza"),), seeds=[7], car_pace_s=[-0.4, 0.0, 0.4])
     race = prepare(setup)

@@ -6,7 +6,7 @@ timing data tells a driver's mode.
 """
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import astuple, dataclass, fields
 from typing import NamedTuple
 
 import numpy as np
@@ -16,8 +16,8 @@ MODES = ("push", "race", "conserve", "fuel_save", "tyre_save", "defend")
 TEMP_NORMAL, TEMP_WARM, TEMP_COOL = range(3)
 TEMPS = ("normal", "warm", "cool")
 
-_TEMP_BIT, _DRS_BIT, _ATTACK_BIT, _DEFEND_BIT = 8, 32, 64, 128
-LASTING = _ATTACK_BIT - 1  # the bits that last from lap to lap
+TEMP_BIT, DRS_BIT, ATTACK_BIT, DEFEND_BIT = 8, 32, 64, 128
+LASTING = ATTACK_BIT - 1  # the bits that last from lap to lap
 DEFAULT_DRIVE = RACE
 
 
@@ -61,26 +61,21 @@ DEFEND_NOW = DriveEffect(pace_s=0.25, wear=1.10, temp_c=3.0, defence_s=0.60, acc
 def drive_code(mode: np.ndarray | int = RACE, temp: np.ndarray | int = TEMP_NORMAL, drs: np.ndarray | bool = True,
                attack: np.ndarray | bool = False, defend: np.ndarray | bool = False) -> np.ndarray:
     """Encode the drive of each car: arrays of one shape or scalars -> int64."""
-    flags = np.asarray(attack, dtype=np.int64) * _ATTACK_BIT + np.asarray(defend, dtype=np.int64) * _DEFEND_BIT
-    return np.asarray(mode) + np.asarray(temp) * _TEMP_BIT + (1 - np.asarray(drs, dtype=np.int64)) * _DRS_BIT + flags
+    flags = np.asarray(attack, dtype=np.int64) * ATTACK_BIT + np.asarray(defend, dtype=np.int64) * DEFEND_BIT
+    return np.asarray(mode) + np.asarray(temp) * TEMP_BIT + (1 - np.asarray(drs, dtype=np.int64)) * DRS_BIT + flags
 
 
 def drive_effect(code: int) -> DriveEffect:
     """Decode a drive into its effect."""
-    effect = MODE_EFFECTS.get(code % _TEMP_BIT, DriveEffect()) + TEMP_EFFECTS.get(code // _TEMP_BIT % 4, DriveEffect())
-    for bit, extra in ((_DRS_BIT, NO_DRS), (_ATTACK_BIT, ATTACK), (_DEFEND_BIT, DEFEND_NOW)):
+    effect = MODE_EFFECTS.get(code % TEMP_BIT, DriveEffect()) + TEMP_EFFECTS.get(code // TEMP_BIT % 4, DriveEffect())
+    for bit, extra in ((DRS_BIT, NO_DRS), (ATTACK_BIT, ATTACK), (DEFEND_BIT, DEFEND_NOW)):
         if code & bit:
             effect = effect + extra
     return effect
 
 
-def drive_table() -> np.ndarray:
-    """The fields of `DriveEffect`, in their order, by drive: (7, 256)."""
-    effects = [drive_effect(code) for code in range(256)]
-    return np.array([[getattr(effect, f.name) for effect in effects] for f in fields(DriveEffect)])
-
-
-DRIVE_TABLE = drive_table()
+DRIVE = np.dtype([(f.name, "f8") for f in fields(DriveEffect)])  # `DriveEffect` as a record
+DRIVES = np.array([astuple(drive_effect(code)) for code in range(256)], DRIVE)  # by drive code
 
 
 class Calls(NamedTuple):

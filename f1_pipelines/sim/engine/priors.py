@@ -11,8 +11,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
-import numpy as np
-
 from f1_pipelines.sim.engine.noise import log
 from f1_pipelines.sim.engine.parameters import CircuitParameters
 
@@ -65,7 +63,7 @@ def circuit_prior(circuit: str, season: int = 2025) -> CircuitParameters:
         stop_scatter_s=min(measures.get("stop_green_sd_s", default.stop_scatter_s), 2.2),
         sc_per_race=default.sc_per_race * _rate_ratio(measures["p_sc"], POOLED_P_SC),
         vsc_per_race=default.vsc_per_race * _rate_ratio(measures["p_vsc"], POOLED_P_VSC),
-        pass_circuit=float(log(np.array(measures["p_pass"] / (1 - measures["p_pass"])))) + 0.1,
+        pass_circuit=log(measures["p_pass"] / (1 - measures["p_pass"])) + 0.1,
         first_lap_places=measures.get("first_lap_places", default.first_lap_places), **era)
 
 
@@ -89,4 +87,4 @@ def _lap_s(measures: dict[str, float], season: int, default: CircuitParameters) 
 
 def _rate_ratio(p: float, pooled: float) -> float:
     """Rate of a circuit over the pooled rate, from the two chances of at least one (Poisson counts)."""
-    return float(log(np.array(1 - p)) / log(np.array(1 - pooled)))
+    return log(1 - p) / log(1 - pooled)

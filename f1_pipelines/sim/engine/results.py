@@ -5,16 +5,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from f1_pipelines.sim.engine.classification import DISQUALIFIED, FINISHED, RESULT, RETIRED, classify_race
+from f1_pipelines.sim.engine.compiled import Records, compiled
 from f1_pipelines.sim.engine.drive import NO_CALLS, Calls
-from f1_pipelines.sim.engine.parameters import COMPOUNDS, HARD
 from f1_pipelines.sim.engine.race import Race
-from f1_pipelines.sim.engine.state import OUT_S, RUNNING, RaceState
-from f1_pipelines.sim.engine.step import drive_lap
-from f1_pipelines.sim.engine.weather import DAMP
+from f1_pipelines.sim.engine.race_tables import Tables
+from f1_pipelines.sim.engine.state import RUNNING, RaceState
+from f1_pipelines.sim.engine.step import step_with_effects
 
-FINISHED, RETIRED, DISQUALIFIED = range(3)
-_RAIN_TYRES = sum(1 << c for c in range(HARD + 1, len(COMPOUNDS)))
-_SLICKS = (1 << (HARD + 1)) - 1
+__all__ = ["DISQUALIFIED", "FINISHED", "RETIRED", "Classification", "check_race", "classify", "explain"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,35 +29,17 @@ class Classification:
 
 def classify(race: Race, state: RaceState) -> Classification:
     """Classify finished races; a race under way gets its current order."""
-    done = np.minimum(state.lap, race.race_laps)
-    lines = np.stack(state.line_s)  # (laps + 1, E, N)
-    joined = state.lap - len(lines) + 1  # laps driven before the first recorded line
-    flag = state.elapsed_s.min(axis=1)  # the winner's, or the leader's so far
-    over = (state.lap >= race.race_laps)[None, :, None]
-    # The race ends for a car when it first crosses the line after the winner: count the lines before, and that one.
-    before = ((lines < flag[:, None]) & (np.arange(joined, state.lap + 1)[:, None, None] < done[:, None])).sum(axis=0)
-    laps = np.where(over[0], before + joined, done[:, None])
-    at_flag = np.take_along_axis(lines, (laps - joined)[None], axis=0)[0]
-    retired = at_flag > 0.5 * OUT_S
-    laps = np.where(retired, state.out_lap - 1 + (state.out_lap == 0), laps)
-    slicks = sum((state.used >> c) & 1 for c in range(HARD + 1))
-    single_compound = (slicks < 2) & (state.used & _RAIN_TYRES == 0) & (state.used & _SLICKS > 0)
-    rule = np.broadcast_to(race.setup.two_compound_rule, (race.episodes,)) & ~_wet_races(race)
-    disqualified = single_compound & rule[:, None] & over[0] & ~retired
-    status = np.where(disqualified, DISQUALIFIED, np.where(retired, RETIRED, FINISHED))
-    # By laps, then by time; elapsed_s of a retired car tells its distance (within OUT_S less 1e8).
-    rank = np.where(retired, 1e8 + (state.elapsed_s - OUT_S), at_flag - laps * 1e5) + np.where(disqualified, 1e9, 0.0)
-    place = np.empty_like(laps)
-    np.put_along_axis(place, rank.argsort(axis=1, kind="stable"), np.arange(1, race.cars + 1)[None], axis=1)
-    winner_laps = laps.max(axis=1, keepdims=True)
-    return Classification(place, laps, np.where(retired, np.nan, at_flag), status,
-                          ~disqualified & (~retired | (laps >= 0.9 * winner_laps)))
+    results = np.empty(state.cars.shape, RESULT)
+    _classify_batch(race.tables, state.lap, np.stack(state.line_s), state.cars, results)
+    return Classification(results["position"], results["laps"], results["time_s"], results["status"],
+                          results["classified"])
 
 
-def _wet_races(race: Race) -> np.ndarray:
-    """Whether some lap was wet, so that the two-compound rule does not hold, (E,) bool."""
-    driven = np.arange(race.first + 1, race.laps + 1)[:, None] <= race.race_laps
-    return np.asarray(((race.wetness > DAMP) & driven).any(axis=0))
+@compiled
+def _classify_batch(tables: Tables, lap: int, lines: Records, cars: Records, results: Records) -> None:
+    for episode in range(len(cars)):
+        race = tables.of_race[tables.row_of[episode]]
+        classify_race(race, lap, lines, episode, cars, episode, results)
 
 
 def check_race(race: Race, history: list[RaceState]) -> list[str]:
@@ -89,21 +70,21 @@ def explain(race: Race, state: RaceState, calls: Calls = NO_CALLS) -> dict[str, 
     `held_up` is the cost of following, passing and being passed (in lap 1 of the start, too). In a neutralised episode
     `track_status` holds everything beyond the circuit. Retired cars get zeros.
     """
-    after, parts = drive_lap(race, state, calls)
-    row = race.row(state.lap + 1)
-    setup, shape = race.setup, (race.episodes, race.cars)
-    circuit = np.broadcast_to(race.circuit_s[row], shape)
-    loss, on_track = parts.pop("dirty_air"), parts.pop("on_track")
-    delays: dict[str, np.ndarray] = {name: parts.pop(name) for name in ("incident", "stop") if name in parts}
-    parts.pop("track")
-    noise = race.noise_s[row]
-    clean = {"car": np.broadcast_to(setup.car_pace_s, shape), "driver": np.broadcast_to(setup.driver_pace_s, shape),
-             "noise": noise, **parts, "dirty_air": loss}
+    after, lap = step_with_effects(race, state, calls)
+    setup, row, at = race.setup, race.row(state.lap + 1), race.tables.row_of
+    noise = race.tables.lap_of_car["noise_s"][row, at]
+    effects = {"circuit": np.broadcast_to(race.of_lap("circuit_s", state.lap + 1)[:, None], noise.shape),
+               "car": np.broadcast_to(setup.car_pace_s, noise.shape),
+               "driver": np.broadcast_to(setup.driver_pace_s, noise.shape), "noise": noise,
+               **{name: lap[name] for name in (*CLEAN, "dirty_air")}}
     slow = (state.status > 0)[:, None]
-    effects = {"circuit": circuit, **{name: np.where(slow, 0.0, effect) for name, effect in clean.items()}}
-    rest = on_track - state.elapsed_s - sum(effects.values())
-    effects["held_up"] = np.where(slow, 0.0, rest)
-    effects["track_status"] = np.where(slow, rest, 0.0)
-    effects.update(delays)
+    for name in list(effects)[1:]:
+        effects[name] = np.where(slow, 0.0, effects[name])
+    rest = lap["at_line_s"] - state.elapsed_s - sum(effects.values())
+    effects["held_up"], effects["track_status"] = np.where(slow, 0.0, rest), np.where(slow, rest, 0.0)
+    effects.update({name: lap[name] for name in ("incident", "stop")})
     drives = after.running & (state.lap < race.race_laps)[:, None]
     return {name: np.where(drives, effect, 0.0) for name, effect in effects.items()}
+
+
+CLEAN = ("compound", "wear", "fuel", "mode", "temperature", "fresh", "cliff", "weather", "hold_gap")

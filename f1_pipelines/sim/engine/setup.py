@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from f1_pipelines.sim.engine.arrays import any_of
 from f1_pipelines.sim.engine.parameters import MEDIUM, STATUSES, CircuitParameters, EngineParameters
 
 
@@ -106,4 +105,4 @@ def _has_duplicates(values: np.ndarray) -> bool:
     """Whether any row holds a value more than once."""
     ordered = values.copy()
     ordered.sort(axis=-1)
-    return any_of(ordered[..., 1:] == ordered[..., :-1])
+    return bool((ordered[..., 1:] == ordered[..., :-1]).any())

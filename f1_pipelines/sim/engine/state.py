@@ -1,111 +1,166 @@
 """The state of every car of every race between two laps. Arrays are never written to again, so forks share them."""
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 
-from f1_pipelines.sim.engine.arrays import any_of
+from f1_pipelines.sim.engine.compiled import Record, compiled
 from f1_pipelines.sim.engine.drive import DEFAULT_DRIVE
-from f1_pipelines.sim.engine.parameters import GREEN, HARD
 from f1_pipelines.sim.engine.race import Race
+from f1_pipelines.sim.engine.race_tables import record
 
 RUNNING, ACCIDENT, MECHANICAL, OUT_OF_FUEL = range(4)
 OUT_S = 1e9  # elapsed_s of a retired car, less a million for each lap it drove: sorts behind all running cars
+NOBODY_AHEAD_S = 999.0  # gap of the leader
+
+CAR_STATE = record(
+    "elapsed_s "  # since lights out, at the line; about OUT_S for retired cars
+    "gap_ahead_s "  # to the next car in the order at the line; NOBODY_AHEAD_S for the leader
+    "offset_s slope_s "  # of the compound at that circuit; s per lap of wear
+    "wear_laps cliff_laps "  # laps of normal wear that the set has taken; wear at which this set falls off
+    "temp_c fresh_s fuel_kg",  # relative to the best temperature; gain of a new set, fading
+    "order "  # by place: column of the car in this place, retired cars last
+    "compound age_laps drive used stops "  # drive: its lasting part; used: bit per compound raced on
+    "out out_lap")  # RUNNING or the reason of retirement; lap of the retirement, 0 while running
+RACE_STATE = record(
+    "leader_s",  # elapsed time of the leader
+    "status status_age status_left")  # of the coming lap, laps of the period so far and to come with it (hidden)
+
+_OF_CARS, _OF_RACES = frozenset(CAR_STATE.names or ()), frozenset(RACE_STATE.names or ())
 
 
-@dataclass(eq=False)  # not frozen: that would cost 4 us a lap, and nothing writes to it
 class RaceState:
-    """The state after `lap` laps. Arrays are (E, N) by car column unless stated."""
+    """The state after `lap` laps. Arrays are (E, N) by car column unless stated; fields as in CAR_STATE, RACE_STATE."""
 
-    lap: int
-    elapsed_s: np.ndarray  # since lights out, at the line; about OUT_S for retired cars
-    order: np.ndarray  # (E, N) flat car index by place, retired cars last
-    gap_ahead_s: np.ndarray  # to the next car in the order at the line; 999 for the leader
-    leader_s: np.ndarray  # (E, 1) elapsed time of the leader
-    compound: np.ndarray
-    offset_s: np.ndarray  # of that compound at that circuit
-    slope_s: np.ndarray  # s per lap of wear
-    age_laps: np.ndarray
-    wear_laps: np.ndarray  # laps of normal wear that the set has taken
-    cliff_laps: np.ndarray  # wear at which this set falls off
-    temp_c: np.ndarray  # relative to the best temperature
-    fresh_s: np.ndarray  # gain of a new set, fading
-    fuel_kg: np.ndarray
-    drive: np.ndarray  # lasting part of the drive
-    used: np.ndarray  # bit per compound raced on
-    stops: np.ndarray
-    out: np.ndarray  # RUNNING or the reason of retirement
-    out_lap: np.ndarray  # lap of the retirement, 0 while running
-    status: np.ndarray  # (E,) of the coming lap
-    status_age: np.ndarray  # (E,) laps of the period so far, the coming one included
-    status_left: np.ndarray  # (E,) laps still to come, the coming one included: no pit wall knows this
-    any_out: bool
-    any_slow: bool
-    rain_tyres: bool  # whether any car is on them
-    worn: bool  # whether any set is past its cliff
-    plain: bool  # whether every lasting drive is the default one
-    last_stop: int  # latest lap with a stop, 0 before any; a race joined under way assumes the lap before
-    line_s: tuple[np.ndarray, ...]  # elapsed_s after each lap so far, lap 0 first
+    __slots__ = ("cars", "lap", "line_s", "races")
+
+    def __init__(self, lap: int, cars: np.ndarray, races: np.ndarray, line_s: tuple[np.ndarray, ...]) -> None:
+        """
+        Args:
+            lap: Laps driven.
+            cars: (E, N) CAR_STATE.
+            races: (E,) RACE_STATE.
+            line_s: `elapsed_s` after each lap so far, lap 0 (or the lap of joining) first.
+        """
+        self.lap, self.cars, self.races, self.line_s = lap, cars, races, line_s
+
+    def __getattr__(self, name: str) -> np.ndarray:
+        """A field of the cars, (E, N), or of the races, (E,)."""
+        records = self.cars if name in _OF_CARS else self.races if name in _OF_RACES else None
+        if records is not None:
+            return np.asarray(records[name])
+        raise AttributeError(f"the state of a race has no {name}; it has {', '.join(sorted(_OF_CARS | _OF_RACES))}")
 
     @property
     def position(self) -> np.ndarray:
         """(E, N) 1 .. N."""
         place = np.empty_like(self.order)
-        place.put(self.order, np.broadcast_to(np.arange(1, self.order.shape[1] + 1), self.order.shape))
+        np.put_along_axis(place, self.order, np.arange(1, place.shape[1] + 1)[None], axis=1)
         return place
 
     @property
     def running(self) -> np.ndarray:
         """(E, N) bool."""
-        return self.out == RUNNING
+        return np.asarray(self.out == RUNNING)
 
     def after(self, **changes: Any) -> RaceState:
-        """A new state with these fields changed: a faster `dataclasses.replace`."""
-        state = object.__new__(RaceState)
-        state.__dict__ = {**self.__dict__, **changes}
-        if "wear_laps" in changes or "cliff_laps" in changes:
-            state.worn = any_of(state.wear_laps > state.cliff_laps)
-        return state
+        """A new state with these fields changed. New times bring a new order, with new gaps."""
+        cars, races = self.cars.copy(), self.races.copy()
+        for name, value in changes.items():
+            (cars if name in _OF_CARS else races)[name] = value
+        line_s = self.line_s
+        if "elapsed_s" in changes:
+            sort_field(cars, races)
+            line_s = (*line_s[:-1], cars["elapsed_s"].copy())
+        return RaceState(self.lap, cars, races, line_s)
 
     def take(self, episodes: np.ndarray) -> RaceState:
         """Select episodes, in this order and with repetitions: forks a batch."""
-        cars = self.order.shape[1]
-        moved = {f.name: getattr(self, f.name)[episodes] for f in fields(self)
-                 if isinstance(getattr(self, f.name), np.ndarray)}
-        shift = (np.arange(len(moved["order"])) - np.asarray(episodes))[:, None] * cars
-        moved["order"] = moved["order"] + shift
-        return self.after(**moved, line_s=tuple(line[episodes] for line in self.line_s))
+        return RaceState(self.lap, self.cars[episodes], self.races[episodes],
+                         tuple(line[episodes] for line in self.line_s))
 
 
 def new_state(race: Race) -> RaceState:
     """The state before the start: cars in grid order, or with the gaps at which a race is joined."""
-    setup, shape = race.setup, (race.episodes, race.cars)
-    zeros, ints = np.zeros(shape), np.zeros(shape, dtype=np.int64)
-    compound = ints + np.asarray(setup.start_compound, dtype=np.int64)
-    age = ints + np.asarray(setup.start_age_laps, dtype=np.int64)
-    fuel = race.fuel_burn * (race.race_laps[:, None] - race.first + 0.5) if setup.start_fuel_kg is None else \
-        np.asarray(setup.start_fuel_kg, dtype=float)
-    elapsed = zeros + (0.0 if setup.start_gap_s is None else np.asarray(setup.start_gap_s, dtype=float))
-    gap, leader = gaps(elapsed.take(race.grid_order), race.grid_order)
-    offset, slope, cliff = race.tyres.take(compound + race.rows5, axis=1)
-    green = np.zeros(race.episodes, dtype=np.int64)
-    trace = (green, green + 1, green + 1) if race.status is None else race.status[:, race.first]
-    wear, cliff = age * race.wear_scale, cliff * race.cliff_factor[0]
-    return RaceState(
-        lap=race.first, elapsed_s=elapsed, order=race.grid_order, gap_ahead_s=gap, leader_s=leader, compound=compound,
-        offset_s=offset, slope_s=slope, age_laps=age, wear_laps=wear, cliff_laps=cliff,
-        temp_c=zeros + race.engine.temp_grid_c, fresh_s=zeros,
-        fuel_kg=zeros + fuel, drive=ints + DEFAULT_DRIVE, used=1 << compound, stops=ints, out=ints,
-        out_lap=ints, status=trace[0], status_age=trace[1], status_left=trace[2], any_out=False,
-        any_slow=any_of(trace[0] != GREEN), rain_tyres=any_of(compound > HARD), worn=any_of(wear > cliff), plain=True,
-        last_stop=race.first, line_s=(elapsed,))
+    setup, tables, shape = race.setup, race.tables, (race.episodes, race.cars)
+    at = tables.row_of
+    cars, races = np.zeros(shape, CAR_STATE), np.zeros(shape[:1], RACE_STATE)
+    of_race = tables.of_race[at][:, None]
+    cars["compound"] = np.asarray(setup.start_compound, dtype=np.int64)
+    cars["age_laps"] = np.asarray(setup.start_age_laps, dtype=np.int64)
+    cars["fuel_kg"] = of_race["fuel_burn"] * (of_race["race_laps"] - race.first + 0.5) \
+        if setup.start_fuel_kg is None else setup.start_fuel_kg
+    cars["elapsed_s"] = 0.0 if setup.start_gap_s is None else setup.start_gap_s
+    cars["order"] = tables.of_car["grid_place"][at]
+    tyres = tables.tyres[at[:, None], cars["compound"]]
+    cars["offset_s"], cars["slope_s"] = tyres["offset_s"], tyres["slope_s"]
+    cars["wear_laps"] = cars["age_laps"] * of_race["wear_scale"]
+    cars["cliff_laps"] = tyres["cliff_laps"] * tables.lap_of_car["cliff_factor"][0, at]
+    cars["temp_c"], cars["drive"], cars["used"] = race.engine.temp_grid_c, DEFAULT_DRIVE, 1 << cars["compound"]
+    races["status_age"] = races["status_left"] = 1
+    if setup.status is not None:
+        for name in ("status", "status_age", "status_left"):
+            races[name] = tables.lap_of_race[name][0, at]
+    _fill_gaps(cars, races)
+    return RaceState(race.first, cars, races, (cars["elapsed_s"].copy(),))
 
 
-def gaps(at_line: np.ndarray, order: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """From times by place (E, N): the gap of each car to the car ahead (E, N) and the leader's time (E, 1)."""
-    gap = np.empty(at_line.shape)
-    gap.fill(999.0)
-    gap.put(order[:, 1:], at_line[:, 1:] - at_line[:, :-1])
-    return gap, at_line[:, :1]
+@compiled
+def _fill_gaps(cars: np.ndarray, races: np.ndarray) -> None:
+    for episode in range(len(cars)):
+        fill_gaps(cars, races, episode)
+
+
+@compiled
+def sort_field(cars: np.ndarray, races: np.ndarray) -> None:
+    """Bring the order and the gaps of a batch in line with its times."""
+    for episode in range(len(cars)):
+        sort_by_time(cars, episode)
+        fill_gaps(cars, races, episode)
+
+
+@compiled
+def sort_by_time(cars: np.ndarray, episode: int) -> None:
+    """Sort the order of a race by time, equal times by column."""
+    for place in range(1, cars.shape[1]):
+        car, at = cars[episode, place].order, place
+        while at and _is_behind(cars, episode, cars[episode, at - 1].order, car):
+            cars[episode, at].order = cars[episode, at - 1].order
+            at -= 1
+        cars[episode, at].order = car
+
+
+@compiled
+def _is_behind(cars: np.ndarray, episode: int, one: int, other: int) -> bool:
+    one_s, other_s = cars[episode, one].elapsed_s, cars[episode, other].elapsed_s
+    return bool(one_s > other_s or (one_s == other_s and one > other))
+
+
+@compiled
+def fill_gaps(cars: np.ndarray, races: np.ndarray, episode: int) -> None:
+    """Compute the gaps of a race from its order and times."""
+    leader = cars[episode, 0].order
+    races[episode].leader_s = cars[episode, leader].elapsed_s
+    cars[episode, leader].gap_ahead_s = NOBODY_AHEAD_S
+    for place in range(1, cars.shape[1]):
+        car, ahead = cars[episode, place].order, cars[episode, place - 1].order
+        cars[episode, car].gap_ahead_s = cars[episode, car].elapsed_s - cars[episode, ahead].elapsed_s
+
+
+@compiled
+def copy_car(source: Record, target: Record) -> None:
+    """Copy the state of a car."""
+    target.elapsed_s, target.gap_ahead_s = source.elapsed_s, source.gap_ahead_s
+    target.offset_s, target.slope_s, target.wear_laps = source.offset_s, source.slope_s, source.wear_laps
+    target.cliff_laps, target.temp_c, target.fresh_s = source.cliff_laps, source.temp_c, source.fresh_s
+    target.fuel_kg, target.order, target.compound = source.fuel_kg, source.order, source.compound
+    target.age_laps, target.drive, target.used = source.age_laps, source.drive, source.used
+    target.stops, target.out, target.out_lap = source.stops, source.out, source.out_lap
+
+
+@compiled
+def copy_race(source: Record, target: Record) -> None:
+    """Copy the state of a race beside its cars."""
+    target.leader_s, target.status = source.leader_s, source.status
+    target.status_age, target.status_left = source.status_age, source.status_left

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from f1_pipelines.sim.engine.compiled import compiled
 from f1_pipelines.sim.engine.parameters import GREEN, RED, SC, VSC
 
 AFTER_ACCIDENT = {SC: 0.34, VSC: 0.04, RED: 0.03}
@@ -20,6 +21,13 @@ BACKGROUND_FIRST_LAP = {SC: 0.08, VSC: 0.01, RED: 0.02}
 # chance of 1, 2, 3 ... laps.
 SC_LAPS = np.cumsum([0.05, 0.14, 0.20, 0.20, 0.15, 0.12, 0.08, 0.04])
 VSC_LAPS = np.cumsum([0.35, 0.40, 0.20])
+
+
+def _by_status(chances: dict[int, float]) -> np.ndarray:
+    return np.array([chances.get(status, 0.0) for status in (GREEN, VSC, SC, RED)])
+
+
+_AFTER_ACCIDENT, _AFTER_OTHER = _by_status(AFTER_ACCIDENT), _by_status(AFTER_OTHER)
 
 
 def periods(status: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -39,38 +47,54 @@ def periods(status: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return lap - first + 1, last - lap + 1
 
 
-def next_status(status: np.ndarray, age: np.ndarray, left: np.ndarray,
-                accidents: np.ndarray | int, others: np.ndarray | int, rates: np.ndarray, factors: np.ndarray,
-                event_u: np.ndarray, duration_u: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+@compiled
+def next_status(status: int, age: int, left: int, accidents: int, others: int, rates: np.ndarray,
+                factors: np.ndarray, race: int, lap: int, event_u: float, duration_u: float) -> tuple[int, int, int]:
     """Draw the status of the coming lap.
 
     Args:
-        status: Status of the lap just driven, (E,).
-        age: Laps of its period so far, that lap included, (E,).
-        left: Laps of its period still to come, that lap included, (E,).
-        accidents: Cars that crashed in that lap, (E, 1).
-        others: Cars that retired in it for another reason, (E, 1).
-        rates: Background chance of each status in that lap, (E, 4).
-        factors: How readily retirements bring each status at this circuit, (E, 4); 1 is average.
-        event_u: Uniform draws that decide the status, (E,).
-        duration_u: Uniform draws that decide how long it lasts, (E,).
+        status: Status of the lap just driven.
+        age: Laps of its period so far, that lap included.
+        left: Laps of its period still to come, that lap included.
+        accidents: Number of cars that crashed in that lap.
+        others: Number of cars that retired in it for another reason.
+        rates: Background chance of each status in the first lap and in others, (T, 2, 4).
+        factors: How readily retirements bring each status at this circuit, (T, 4); 1 is average.
+        race: Row of the race in these tables.
+        lap: 0 for the first lap, else 1.
+        event_u: Uniform draw that decides the status.
+        duration_u: Uniform draw that decides how long it lasts.
 
     Returns:
-        Status, age and laps left of the coming lap, (E,) each.
+        Status, age and laps left of the coming lap.
     """
-    chance = rates + factors * (accidents * _AFTER_ACCIDENT + others * _AFTER_OTHER)
-    red, sc, vsc = chance[:, RED], chance[:, RED] + chance[:, SC], chance[:, RED] + chance[:, SC] + chance[:, VSC]
-    new = np.where(event_u < red, RED, np.where(event_u < sc, SC, np.where(event_u < vsc, VSC, GREEN)))
-    laps = np.where(new == SC, 1 + np.searchsorted(SC_LAPS, duration_u),
-                    np.where(new == VSC, 1 + np.searchsorted(VSC_LAPS, duration_u), 1))
-    on = (status != GREEN) & (left > 1)
-    fresh = ~on & (new != GREEN)
-    return (np.where(on, status, new), np.where(on | (~fresh & (status == GREEN)), age + 1, 1),
-            np.where(on, left - 1, np.where(fresh, laps, 1)))
+    if status != GREEN and left > 1:
+        return status, age + 1, left - 1
+    red = _chance(RED, accidents, others, rates, factors, race, lap)
+    red_or_sc = red + _chance(SC, accidents, others, rates, factors, race, lap)
+    closed = red_or_sc + _chance(VSC, accidents, others, rates, factors, race, lap)
+    new = RED if event_u < red else SC if event_u < red_or_sc else VSC if event_u < closed else GREEN
+    if new != GREEN:
+        return new, 1, period_laps(new, duration_u)
+    return GREEN, age + 1 if status == GREEN else 1, 1
 
 
-def _by_status(chances: dict[int, float]) -> np.ndarray:
-    return np.array([chances.get(status, 0.0) for status in (GREEN, VSC, SC, RED)])
+@compiled
+def _chance(status: int, accidents: int, others: int, rates: np.ndarray, factors: np.ndarray, race: int,
+            lap: int) -> float:
+    """Chance that a lap brings a status; arguments as in `next_status`."""
+    retired = accidents * _AFTER_ACCIDENT[status] + others * _AFTER_OTHER[status]
+    return float(rates[race, lap, status] + factors[race, status] * retired)
 
 
-_AFTER_ACCIDENT, _AFTER_OTHER = _by_status(AFTER_ACCIDENT), _by_status(AFTER_OTHER)
+@compiled
+def period_laps(status: int, u: float) -> int:
+    """Laps of a new period, from a uniform draw; a red flag lasts one."""
+    laps = 1
+    if status == SC:
+        for chance in SC_LAPS:
+            laps += chance < u
+    elif status == VSC:
+        for chance in VSC_LAPS:
+            laps += chance < u
+    return laps

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from f1_pipelines.sim.engine.compiled import compiled
 from f1_pipelines.sim.engine.noise import EPISODE, EVENT, uniforms
+from f1_pipelines.sim.engine.parameters import HARD, INTER
 
 SOAK_PER_LAP = 0.5  # share of the difference to the rain's intensity, per lap; assumption
 # docs/physics.md#rain: slicks run at 1.10, 1.07, 1.05, 1.03 in laps 1, 2, 3, 5 after the field's switch.
@@ -33,49 +35,34 @@ def wetness_by_lap(rain: np.ndarray, start: np.ndarray) -> np.ndarray:
     return wet
 
 
-def lap_ratio(wetness: np.ndarray) -> np.ndarray:
-    """Lap time over a dry lap by compound, (..., 5): inters 1.11-1.16, full wets 1.21-1.28 (docs/physics.md#rain).
+@compiled
+def lap_ratio(compound: int, wetness: float) -> float:
+    """Lap time over a dry lap: inters 1.11-1.16, full wets 1.21-1.28 (docs/physics.md#rain).
 
-    >>> [round(float(r), 2) for r in lap_ratio(np.array(0.5))]
+    >>> [round(lap_ratio(compound, 0.5), 2) for compound in range(5)]
     [1.31, 1.31, 1.31, 1.15, 1.24]
     """
-    w = np.asarray(wetness, dtype=float)
-    slick = 1.0 + w * (0.30 + 0.64 * w)
-    return np.stack([slick, slick, slick, 1.095 + w * (0.05 + 0.26 * w * w), 1.20 + 0.08 * w], axis=-1)
+    if compound <= HARD:
+        return 1.0 + wetness * (0.30 + 0.64 * wetness)
+    if compound == INTER:
+        return 1.095 + wetness * (0.05 + 0.26 * wetness * wetness)
+    return 1.20 + 0.08 * wetness
 
 
-def wear_ratio(wetness: np.ndarray) -> np.ndarray:
-    """Wear over normal by compound, (..., 5): water spares slicks, a drying track wears out rain tyres. Assumption."""
-    w = np.asarray(wetness, dtype=float)
-    slick = 1.0 - 0.5 * np.minimum(w, 1.0)
-    inter = 1.0 + 16.0 * np.maximum(SLICK_INTER_CROSSOVER - w, 0.0)
-    wet = 1.0 + 10.0 * np.maximum(0.5 - w, 0.0)
-    return np.stack([slick, slick, slick, inter, wet], axis=-1)
+@compiled
+def wear_ratio(compound: int, wetness: float) -> float:
+    """Wear over normal: water spares slicks, a drying track wears out rain tyres. Assumption."""
+    if compound <= HARD:
+        return 1.0 - 0.5 * min(wetness, 1.0)
+    if compound == INTER:
+        return 1.0 + 16.0 * max(SLICK_INTER_CROSSOVER - wetness, 0.0)
+    return 1.0 + 10.0 * max(0.5 - wetness, 0.0)
 
 
-def accident_ratio(wetness: np.ndarray) -> np.ndarray:
-    """Accident hazard over dry by compound, (..., 5). Assumption: slicks crash in the wet."""
-    w = np.asarray(wetness, dtype=float)
-    slick, rain_tyre = 1.0 + 14.0 * w, 1.0 + 2.0 * w
-    return np.stack([slick, slick, slick, rain_tyre, rain_tyre], axis=-1)
-
-
-_DRY = np.stack([table(np.zeros((1, 1))) for table in (lap_ratio, wear_ratio, accident_ratio)], axis=1)
-
-
-def by_tyre(wetness: np.ndarray, base_lap_s: np.ndarray) -> np.ndarray:
-    """Effects of water by episode and compound, (L, 3, E * 5): s/lap, x wear, x accidents.
-
-    Args:
-        wetness: Wetness of each lap, (L, E).
-        base_lap_s: Dry lap of each episode's circuit [s], (E, 1).
-    """
-    if wetness.any():
-        table = np.stack([lap_ratio(wetness), wear_ratio(wetness), accident_ratio(wetness)], axis=1)
-    else:  # rain tyres are slow in the dry as well
-        table = np.zeros((*wetness.shape, 5))[:, None] + _DRY
-    table[:, 0] = (table[:, 0] - 1.0) * base_lap_s
-    return table.reshape(len(wetness), 3, -1)
+@compiled
+def accident_ratio(compound: int, wetness: float) -> float:
+    """Accident hazard over dry. Assumption: slicks crash in the wet."""
+    return 1.0 + 14.0 * wetness if compound <= HARD else 1.0 + 2.0 * wetness
 
 
 def showers(seeds: np.ndarray, laps: int, chance: np.ndarray | float) -> np.ndarray:

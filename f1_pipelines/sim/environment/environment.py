@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from f1_pipelines.sim.engine.lap import CALL
 from f1_pipelines.sim.engine.parameters import STATUSES
-from f1_pipelines.sim.engine.race import prepare
-from f1_pipelines.sim.engine.state import RaceState, new_state
-from f1_pipelines.sim.engine.step import step as drive
+from f1_pipelines.sim.engine.state import RaceState
 from f1_pipelines.sim.environment.answers import NOT_UNDERSTOOD, answer_of
 from f1_pipelines.sim.environment.commands import BadCommand, Command, parse
 from f1_pipelines.sim.environment.inspections import Answer
@@ -27,10 +26,9 @@ from f1_pipelines.sim.scenarios import (
     Scenario,
     make_grand_prix,
     make_scenario,
-    plans_of,
-    setup_of,
+    prepared,
 )
-from f1_pipelines.sim.scenarios.opponents import calls_with
+from f1_pipelines.sim.scenarios.opponents import step_field
 from f1_pipelines.sim.scoring.dimensions import Score
 from f1_pipelines.sim.scoring.score import potential, score_race
 
@@ -109,8 +107,8 @@ class RaceEnvironment:
 
     def begin(self, scenario: Scenario) -> Observation:
         """Begin the race of an existing scenario."""
-        self._scenario, self._plans, self._race = scenario, plans_of([scenario]), prepare(setup_of([scenario]))
-        self._state: RaceState = new_state(self._race)
+        self._scenario = scenario
+        self._race, self._plans, self._state = prepared(scenario)
         self._history, self._wall, self._potential_paid, self._score = [self._state], PitWallState(), 0.0, None
         self._notes = Notes()
         return self._observe()
@@ -177,7 +175,7 @@ class RaceEnvironment:
         if parsed is not None and parsed.verb == "DONE":
             self._wall.left_laps = max(scenario.laps - self._state.lap, 0)
         # Handed over with DONE, or out of the race: no commands are left.
-        if self._wall.left_laps or (self._state.any_out and self._state.out[0, EGO]):
+        if self._wall.left_laps or self._state.out[0, EGO]:
             while self._state.lap < scenario.laps:
                 self._drive(self._wall.on_track())
         return answer, info, parsed
@@ -219,16 +217,14 @@ class RaceEnvironment:
         return self._history
 
     def _drive(self, call: OnTrack) -> None:
-        hold = None if call.hold_gap < 0 else np.array([call.hold_gap])
-        let = None if call.let_by < 0 else np.array([call.let_by])
-        calls = calls_with(self._race, self._state, self._plans, call.pit, call.drive, hold, let)
-        self._state = drive(self._race, self._state, calls)
+        self._state = step_field(self._race, self._state, self._plans, np.array([call], CALL))
         self._history.append(self._state)
 
     def _step_reward(self, over: bool) -> float:
         if self._reward == "terminal":
             return self.final_score.total if over else 0.0
-        now = self.final_score.total if over else potential(self._race, self._history, self._wall.illegal).item()
+        now = self.final_score.total if over else potential(
+            self._race, self._state, np.array([self._wall.illegal])).item()
         paid, self._potential_paid = now - self._potential_paid, now
         return paid
 

@@ -48,7 +48,7 @@ def tyre_life(scenario: Scenario, race: Race, state: RaceState, row: int = 0) ->
 
 def fuel_margin(scenario: Scenario, race: Race, state: RaceState, row: int = 0) -> Answer:
     """Laps of fuel left at the flag, with the rest driven at race pace under green."""
-    margin = state.fuel_kg[row, EGO] / race.fuel_burn[row, 0] - (scenario.laps - state.lap)
+    margin = state.fuel_kg[row, EGO] / race.fuel_burn[row] - (scenario.laps - state.lap)
     estimate = round(float(margin) + error(scenario, "fuel", state.lap, FUEL_ERROR_LAPS), 2)
     return Answer(f"Fuel {estimate:+.2f} laps at the flag at race pace (+-{FUEL_ERROR_LAPS}).",
                   {"fuel_margin_laps": estimate, "sd": FUEL_ERROR_LAPS})

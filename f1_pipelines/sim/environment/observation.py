@@ -6,9 +6,8 @@ and the answer to the last command. Excludes wear, cliffs, fuel, opponents' plan
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
+from functools import lru_cache
 from typing import Any
-
-import numpy as np
 
 from f1_pipelines.sim.engine.drive import MODES, TEMPS
 from f1_pipelines.sim.engine.parameters import COMPOUNDS, STATUSES
@@ -109,28 +108,36 @@ def observe(scenario: Scenario, race: Race, state: RaceState, wall: PitWallState
         row: Row of the scenario in the batch.
         notes: Notes of the pit wall, newest last.
     """
-    place, running = state.position[row], state.out[row] == 0
-    ours = state.elapsed_s[row, EGO] if running[EGO] else state.leader_s[row, 0]
-    cars = tuple(CarSeen(
-        scenario.numbers[k], int(place[k]), round(float(state.elapsed_s[row, k] - ours), 1) if running[k] else 999.0,
-        COMPOUNDS[state.compound[row, k]], int(state.age_laps[row, k]), int(state.stops[row, k]),
-        float(scenario.practice_s[k]), bool(running[k])) for k in np.argsort(place))
+    cars, race_state = state.cars[row], state.races[row]
+    order, out, elapsed_s = (cars[name].tolist() for name in ("order", "out", "elapsed_s"))
+    compound, age_laps, stops = (cars[name].tolist() for name in ("compound", "age_laps", "stops"))
+    ours_s = elapsed_s[EGO] if not out[EGO] else float(race_state["leader_s"])
+    seen = tuple(CarSeen(
+        scenario.numbers[k], place, 999.0 if out[k] else round(elapsed_s[k] - ours_s, 1), COMPOUNDS[compound[k]],
+        age_laps[k], stops[k], float(scenario.practice_s[k]), not out[k]) for place, k in enumerate(order, 1))
     lines = state.line_s
-    driven = len(lines) > 1 and running[EGO]
-    last_lap_s = round(float(lines[-1][row, EGO] - lines[-2][row, EGO]), 1) if driven else 0.0
-    used = int(state.used[row, EGO])
+    driven = len(lines) > 1 and not out[EGO]
+    used = int(cars["used"][EGO])
     return Observation(
-        family=scenario.family, circuit=scenario.circuit.circuit, lap=min(state.lap + 1, scenario.laps),
-        laps=scenario.laps, status=STATUSES[state.status[row]], status_laps=int(state.status_age[row]),
+        **_constant_fields(scenario), lap=min(state.lap + 1, scenario.laps),
+        status=STATUSES[race_state["status"]], status_laps=int(race_state["status_age"]),
         wetness=round(float(wetness_now(race, state)[row]), 2),
         rain=round(float(scenario.rain[min(max(state.lap, 1), scenario.laps) - 1]), 2),
-        cars=cars, number=scenario.numbers[EGO], position=int(place[EGO]),
-        last_lap_s=last_lap_s,
-        tyre_temp_c=round(float(state.temp_c[row, EGO])), mode=MODES[wall.mode], temp=TEMPS[wall.temp], drs=wall.drs,
-        used=tuple(name for k, name in enumerate(COMPOUNDS) if used >> k & 1), wear_scale=scenario.wear_scale,
-        heat_c=scenario.heat_c, rule=scenario.rule, rival=scenario.rival,
-        closures=scenario.closures, rain_chance=scenario.rain_chance,
-        offsets_s=tuple(round(x, 1) for x in scenario.circuit.compound_offset_s[:3]),
-        lasts_laps=tuple(round(x / scenario.wear_scale, 1) for x in scenario.circuit.cliff_laps[:3]),
-        briefing=briefing_of(scenario), answer=answer, facts=facts or {}, notes=notes, done=over,
-        weekend=scenario.weekend)
+        cars=seen, position=order.index(EGO) + 1,
+        last_lap_s=round(float(lines[-1][row, EGO] - lines[-2][row, EGO]), 1) if driven else 0.0,
+        tyre_temp_c=round(float(cars["temp_c"][EGO])), mode=MODES[wall.mode], temp=TEMPS[wall.temp], drs=wall.drs,
+        used=tuple(name for k, name in enumerate(COMPOUNDS) if used >> k & 1), answer=answer, facts=facts or {},
+        notes=notes, done=over)
+
+
+@lru_cache(maxsize=256)
+def _constant_fields(scenario: Scenario) -> dict[str, Any]:
+    """The fields of an observation that hold for the whole race."""
+    return {
+        "family": scenario.family, "circuit": scenario.circuit.circuit, "laps": scenario.laps,
+        "number": scenario.numbers[EGO], "wear_scale": scenario.wear_scale, "heat_c": scenario.heat_c,
+        "rule": scenario.rule, "rival": scenario.rival, "closures": scenario.closures,
+        "rain_chance": scenario.rain_chance,
+        "offsets_s": tuple(round(x, 1) for x in scenario.circuit.compound_offset_s[:3]),
+        "lasts_laps": tuple(round(x / scenario.wear_scale, 1) for x in scenario.circuit.cliff_laps[:3]),
+        "briefing": briefing_of(scenario), "weekend": scenario.weekend}

@@ -11,11 +11,14 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from f1_pipelines.sim.engine.drive import MODES, RACE, TEMP_NORMAL, TEMPS
-from f1_pipelines.sim.engine.parameters import COMPOUNDS, STATUSES
+from f1_pipelines.sim.engine.classification import used_one_slick
+from f1_pipelines.sim.engine.compiled import Records, compiled
+from f1_pipelines.sim.engine.drive import MODES, RACE, TEMP_NORMAL, TEMPS, drive_code
+from f1_pipelines.sim.engine.lap import CALL
+from f1_pipelines.sim.engine.parameters import COMPOUNDS, SC, STATUSES, VSC
 from f1_pipelines.sim.engine.race import prepare
+from f1_pipelines.sim.engine.race_tables import Tables
 from f1_pipelines.sim.engine.state import RaceState, new_state
-from f1_pipelines.sim.engine.step import step as drive
 from f1_pipelines.sim.environment.answers import NOT_UNDERSTOOD, answer_of
 from f1_pipelines.sim.environment.commands import CAR, GRAMMAR, TEXT, VERBS, BadCommand, Command, parse
 from f1_pipelines.sim.environment.inspections import Answer
@@ -23,10 +26,11 @@ from f1_pipelines.sim.environment.notes import Notes
 from f1_pipelines.sim.environment.observation import Observation, observe
 from f1_pipelines.sim.environment.pit_wall import PitWallState, drivers_choice
 from f1_pipelines.sim.scenarios import EGO, ENV_VERSION, Scenario, plans_of, setup_of
-from f1_pipelines.sim.scenarios.opponents import calls_with, wetness_now
+from f1_pipelines.sim.scenarios.opponents import last_wetness, step_field
 from f1_pipelines.sim.scoring.score import potential, score_batch
 
 OPPONENTS = 5
+FAR_S = 99.0  # largest gap in the features
 FEATURES = ("lap_share", "laps_to_go", "vsc", "sc", "position", "gap_ahead_s", "gap_behind_s", "soft", "medium", "hard",
             "inter", "wet", "age_laps", "stops", "rule_kept", "wetness", "rain", "tyre_temp_c", "mode", "wear_scale")
 
@@ -99,7 +103,6 @@ class VectorEnvironment:
         self._plans, self._race = plans_of(scenarios), prepare(setup_of(scenarios))
         self._columns = np.array([[s.column(n) for n in sorted(s.numbers[1:])] for s in scenarios])
         self._rule = np.array([s.rule for s in scenarios])
-        self._wear = np.array([s.wear_scale for s in scenarios])
         self._rain = np.zeros((len(self.scenarios), self._race.laps))
         for row, s in enumerate(scenarios):
             self._rain[row, :s.laps] = s.rain
@@ -145,30 +148,19 @@ class VectorEnvironment:
         self._past_actions.append(actions)
         actions = np.where(actions < 0, _STAY, actions)
         self._handover_lap = np.where(_DONE[actions] & (self._handover_lap == 0), state.lap + 1, self._handover_lap)
-        pit = self._drive_calls(actions)
-        let = np.where(_LET[actions], self._car(actions), -1)
-        code = (self._mode + 8 * self._temp + 32 * (1 - self._drs) + 64 * _ATTACK[actions] + 128 * _DEFEND[actions])
-        self._state = drive(race, state, calls_with(race, state, self._plans, pit, code, self._hold, let))
+        self._state = step_field(race, state, self._plans, self._drive_calls(actions))
         self.history.append(self._state)
-        now = potential(race, self.history, self._illegal)
+        now = potential(race, self._state, self._illegal)
         reward, self._potential_paid = now - self._potential_paid, now
         return self.features(), reward, self._state.lap >= race.race_laps
 
     def features(self) -> np.ndarray:
         """(E, F) public facts of our car, in the order of `FEATURES`."""
-        race, state = self._race, self._state
-        gap = state.elapsed_s - state.elapsed_s[:, :1]
-        behind = np.where(gap > 0, gap, 99.0).min(axis=1)
-        compound = state.compound[:, EGO]
-        kinds = compound[:, None] == np.arange(5)
-        slicks = state.used[:, EGO] & 7
-        rule_kept = ~self._rule | (slicks & (slicks - 1) > 0) | (state.used[:, EGO] > 7)
-        lap = np.minimum(state.lap / race.race_laps, 1.0)
-        return np.column_stack([
-            lap, np.maximum(race.race_laps - state.lap, 0), state.status == 1, state.status == 2,
-            (gap < 0).sum(axis=1) + 1, np.minimum(state.gap_ahead_s[:, EGO], 99.0), np.minimum(behind, 99.0), kinds,
-            state.age_laps[:, EGO], state.stops[:, EGO], rule_kept, wetness_now(race, state),
-            self._rain[:, max(state.lap - 1, 0)], np.round(state.temp_c[:, EGO]), self._mode, self._wear])
+        features = np.empty((len(self.scenarios), len(FEATURES)))
+        state = self._state
+        _fill_features(self._race.tables, state.lap, state.cars, state.races, self._rule, self._rain, self._mode,
+                       features)
+        return features
 
     def observation(self, row: int) -> Observation:
         """The observation of one race, with the answer to its last command."""
@@ -222,18 +214,19 @@ class VectorEnvironment:
         return np.array([s["score"] for s in self.scores()]) - self._potential_paid
 
     def _drive_calls(self, actions: np.ndarray) -> np.ndarray:
-        """Apply commands to the lasting settings. Returns (E,) compounds to change to, -1 for none."""
-        pit, mode, temp, drs = _PIT[actions], _MODE[actions], _TEMP[actions], _DRS[actions]
+        """Apply commands to the lasting settings. Returns our calls, (E,) CALL."""
+        mode, temp, drs = _MODE[actions], _TEMP[actions], _DRS[actions]
         self._mode = np.where(mode >= 0, mode, self._mode)
         self._temp, self._drs = np.where(temp >= 0, temp, self._temp), np.where(drs >= 0, drs, self._drs)
         free = (mode >= 0) | _ATTACK[actions]
         self._hold = np.where(_HOLD[actions], self._car(actions), np.where(free, -1, self._hold))
-        recommended = np.flatnonzero(_RECOMMEND[actions])
-        if len(recommended):
-            pit = pit.copy()
-            for k in recommended:
-                pit[k] = drivers_choice(self.scenarios[k], self._race, self._state, int(k))
-        return pit
+        calls = np.empty(len(actions), CALL)
+        calls["pit"], calls["hold_gap"] = _PIT[actions], self._hold
+        calls["let_by"] = np.where(_LET[actions], self._car(actions), -1)
+        calls["drive"] = drive_code(self._mode, self._temp, self._drs, _ATTACK[actions], _DEFEND[actions])
+        for k in np.flatnonzero(_RECOMMEND[actions]):
+            calls["pit"][k] = drivers_choice(self.scenarios[k], self._race, self._state, int(k))
+        return calls
 
     def _car(self, actions: np.ndarray) -> np.ndarray:
         return np.take_along_axis(self._columns, np.maximum(_CAR[actions], 0)[:, None], axis=1)[:, 0]
@@ -259,6 +252,39 @@ class VectorEnvironment:
             wall.left_laps = max(scenario.laps - self._handover_lap[k], 0) if self._handover_lap[k] else 0
             walls.append(wall)
         return walls
+
+
+@compiled
+def _fill_features(tables: Tables, lap: int, cars: Records, races: Records, rule: np.ndarray, rain: np.ndarray,
+                   mode: np.ndarray, features: np.ndarray) -> None:
+    """Fill the features of every race.
+
+    Args:
+        tables: Tables of the batch.
+        lap: Laps driven.
+        cars, races: State of the batch.
+        rule: Whether the two-compound rule holds, (E,).
+        rain: Rain by lap, (E, L).
+        mode: Mode of our car, (E,).
+        features: Filled, (E, F).
+    """
+    for episode in range(len(features)):
+        t, car, out = tables.row_of[episode], cars[episode, EGO], features[episode]
+        race, state = tables.of_race[t], races[episode]
+        position, behind_s = 1, FAR_S
+        for k in range(1, cars.shape[1]):
+            gap_s = cars[episode, k].elapsed_s - car.elapsed_s
+            position += gap_s < 0
+            if gap_s > 0:
+                behind_s = min(behind_s, gap_s)
+        out[0], out[1] = min(lap / race.race_laps, 1.0), max(race.race_laps - lap, 0)
+        out[2], out[3], out[4] = state.status == VSC, state.status == SC, position
+        out[5], out[6] = min(car.gap_ahead_s, FAR_S), behind_s
+        for compound in range(len(COMPOUNDS)):
+            out[7 + compound] = car.compound == compound
+        out[12], out[13], out[14] = car.age_laps, car.stops, not rule[episode] or not used_one_slick(car.used)
+        out[15], out[16] = last_wetness(tables, t, lap + 1), rain[episode, max(lap - 1, 0)]
+        out[17], out[18], out[19] = round(car.temp_c), mode[episode], race.wear_scale
 
 
 _STAY = ACTIONS.index(("STAY_OUT", ""))

@@ -104,7 +104,7 @@ def lap_table(environment: RaceEnvironment) -> list[dict[str, Any]]:
                 "lap": after.lap, "car": number, "ours": k == 0,
                 "position": int(after.position[0, k]) if running else None,
                 "lap_time_s": round(float(after.elapsed_s[0, k] - before.elapsed_s[0, k]), 3) if running else None,
-                "gap_s": round(float(after.elapsed_s[0, k] - after.leader_s[0, 0]), 3) if running else None,
+                "gap_s": round(float(after.elapsed_s[0, k] - after.leader_s[0]), 3) if running else None,
                 "compound": COMPOUNDS[before.compound[0, k]], "tyre_age_laps": int(before.age_laps[0, k]) + 1,
                 "stopped": bool(after.stops[0, k] > before.stops[0, k]), "status": STATUSES[before.status[0]],
                 "rain": round(float(scenario.rain[before.lap]), 2)})

@@ -11,15 +11,26 @@ from operator import attrgetter
 
 import numpy as np
 
-from f1_pipelines.sim.engine.arrays import any_of
-from f1_pipelines.sim.engine.drive import RACE, drive_code
+from f1_pipelines.sim.engine.classification import used_one_slick
+from f1_pipelines.sim.engine.compiled import Record, Records, compiled
+from f1_pipelines.sim.engine.drive import ATTACK_BIT, DEFEND_BIT, RACE, TEMP_BIT
+from f1_pipelines.sim.engine.lap import CALL, CAR_LAP, drive_lap
 from f1_pipelines.sim.engine.parameters import GREEN, HARD, INTER, MEDIUM, SOFT, WET
 from f1_pipelines.sim.engine.race import Race, prepare
-from f1_pipelines.sim.engine.state import RaceState, new_state
-from f1_pipelines.sim.engine.step import step
-from f1_pipelines.sim.scenarios import OpponentPlans, repeat
+from f1_pipelines.sim.engine.race_tables import Tables, record
+from f1_pipelines.sim.engine.state import CAR_STATE, RACE_STATE, RUNNING, RaceState, copy_car, copy_race, new_state
+from f1_pipelines.sim.engine.traffic import LINE
+from f1_pipelines.sim.scenarios import EGO, OpponentPlans
 from f1_pipelines.sim.scenarios.batch import single
-from f1_pipelines.sim.scenarios.opponents import TO_WET, calls_with, lasting, wetness_now, worn_out
+from f1_pipelines.sim.scenarios.opponents import (
+    TO_WET,
+    fill_calls,
+    last_wetness,
+    lasting_slick,
+    rain_tyre,
+    worn_out,
+)
+from f1_pipelines.sim.scenarios.plans import PlanTables
 from f1_pipelines.sim.scenarios.scenario import MAX_LAPS
 from f1_pipelines.sim.scoring.outcome import ran_dry, tyre_loss_s
 from f1_pipelines.sim.scoring.stop_sets import LOST_S, PLACE_S, RIVAL_S
@@ -27,6 +38,8 @@ from f1_pipelines.sim.scoring.stop_sets import LOST_S, PLACE_S, RIVAL_S
 EGO_FIELDS = ("stops", "used", "wear_laps", "cliff_laps", "temp_c", "out", "fuel_kg", "compound", "offset_s", "slope_s",
               "age_laps")
 DRY_S = 40.0  # cost of an empty tank beyond its time: dimensions fuel and operations
+OUT_LOSS_S = 30.0  # time behind the leader that a car which is out is taken to have
+TYRE_SHARE = 0.4  # of the time lost on tyres that costs beside the race time
 
 
 @dataclass(frozen=True)
@@ -50,8 +63,9 @@ class Plan:
     second_compound: int = MEDIUM
 
 
-_FIELDS = tuple(f.name for f in fields(Plan))
-_FIELDS_OF = attrgetter(*_FIELDS)
+_VALUES_OF = attrgetter(*(f.name for f in fields(Plan)))
+PLAN = np.dtype([(f.name, {"int": "i8", "float": "f8", "bool": "?"}[str(f.type)]) for f in fields(Plan)])
+FUTURE_OUTCOME = record("cost_s", "stop_lap stop_compound")  # as in `Outcomes`
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,89 +97,132 @@ class SampledFutures:
         return self._take(np.arange(count, len(self.rival)))
 
     def _take(self, episodes: np.ndarray) -> SampledFutures:
-        return SampledFutures(repeat(self.race, episodes), self.state.take(episodes), self.plans.take(episodes),
+        return SampledFutures(self.race.take(episodes), self.state.take(episodes), self.plans.take(episodes),
                               self.rival[episodes], self.first, self.water)
 
     def alone(self) -> SampledFutures:
         """The same futures without other cars: fast, but without traffic and positions."""
         race = prepare(single(self.race.setup), first=self.first)
         ours = {name: getattr(self.state, name)[:, :1] for name in EGO_FIELDS}
-        state = new_state(race).after(**ours, status_age=self.state.status_age, any_out=bool(ours["out"].any()))
+        state = new_state(race).after(**ours, status_age=self.state.status_age)
         return SampledFutures(race, state, self.plans.alone, np.zeros_like(self.rival), self.first, self.water)
 
     def outcomes(self, candidates: Sequence[Plan]) -> Outcomes:
         """Drive each of K candidates in each of F futures."""
-        count, futures = len(candidates), len(self.rival)
-        episode = np.tile(np.arange(futures), count)
-        race = repeat(self.race, episode)
-        state, plans, rival = self.state.take(episode), self.plans.take(episode), self.rival[episode]
-        columns = zip(*map(_FIELDS_OF, candidates), strict=True)
-        ours = {name: np.array(values).repeat(futures) for name, values in zip(_FIELDS, columns, strict=True)}
-        loss = np.zeros(len(episode))
-        stop_lap, stop_compound = np.zeros(len(episode), dtype=int), np.full(len(episode), -1)
-        stops_before = state.stops[:, 0]
-        length = max(race.laps / MAX_LAPS, 1.0)
-        while state.lap < race.laps:
-            water = wetness_now(race, state) if state.lap > self.first else np.full(len(episode), self.water)
-            pit = _our_stop(race, state, ours, stops_before, water, plans.full)
-            first = (pit >= 0) & (stop_compound < 0)
-            stop_lap, stop_compound = np.where(first, state.lap + 1, stop_lap), np.where(first, pit, stop_compound)
-            ahead = state.lap - self.first
-            mode = np.where(ours["mode_laps"] > ahead, ours["mode"], RACE)
-            drive = drive_code(mode, ours["temp"], True, ours["attack"] & (ahead == 0), ours["defend"] & (ahead == 0))
-            loss += tyre_loss_s(race, state)
-            after = step(race, state, calls_with(race, state, plans, pit, drive, wetness=water))
-            loss += DRY_S * length * ran_dry(race, state, after)
-            state = after
-        shape = (count, futures)
-        return Outcomes(cost_of(race, state, rival, loss, length).reshape(shape), stop_lap.reshape(shape),
-                        stop_compound.reshape(shape))
+        race, one = self.race, (1, self.race.cars)
+        plans = np.array([_VALUES_OF(candidate) for candidate in candidates], PLAN)
+        outcomes = np.empty((len(plans), race.episodes), FUTURE_OUTCOME)
+        # Nobody reacts to water that dries up for good.
+        is_wet = race.tables.lap_of_race["wetness"].any() or (self.state.compound > HARD).any()
+        _drive_plans(race.tables, self.plans.tables, race.laps, self.state.cars, self.state.races, self.rival,
+                     self.water if is_wet else 0.0, max(race.laps / MAX_LAPS, 1.0), plans, np.empty(one, CAR_STATE),
+                     np.empty(1, RACE_STATE), np.empty(one, CAR_STATE), np.empty(1, RACE_STATE), np.empty(1, CALL),
+                     np.empty(one, CALL), np.empty(one, CAR_LAP), np.empty(race.cars, LINE), outcomes)
+        return Outcomes(outcomes["cost_s"], outcomes["stop_lap"], outcomes["stop_compound"])
 
 
-def cost_of(race: Race, state: RaceState, rival: np.ndarray, loss_s: np.ndarray, length: float) -> np.ndarray:
-    """(E,) cost of finished races in seconds, close to the score.
+@compiled
+def _drive_plans(tables: Tables, opponents: PlanTables, last: int, start: Records, start_races: Records,
+                 rivals: np.ndarray, water: float, length: float, plans: Records, cars: Records, races: Records,
+                 new_cars: Records, new_races: Records, ours: Records, calls: Records, laps: Records, line: Records,
+                 outcomes: Records) -> None:
+    """Drive each plan in each future.
 
     Args:
-        race: The batch.
-        state: Its final state.
-        rival: (E,) column of the rival, 0 for none.
-        loss_s: (E,) time lost on tyres [s].
+        tables: Tables of the futures.
+        opponents: The opponents' plans.
+        last: Last lap of the race.
+        start, start_races: State of the futures before the next lap.
+        rivals: Column of the rival by future, 0 for none.
+        water: Observed wetness of the last lap.
+        length: Length of the race [sprints].
+        plans: (K,) PLAN.
+        cars, races, new_cars, new_races, ours, calls, laps, line: Scratch for one race.
+        outcomes: Filled, (K, F) FUTURE_OUTCOME.
+    """
+    for k in range(len(plans)):
+        for future in range(len(start)):
+            t, p, plan, outcome = tables.row_of[future], opponents.row_of[future], plans[k], outcomes[k, future]
+            for car in range(start.shape[1]):
+                copy_car(start[future, car], cars[0, car])
+            copy_race(start_races[future], races[0])
+            outcome.stop_lap, outcome.stop_compound, loss_s = 0, -1, 0.0
+            stops_before = cars[0, EGO].stops
+            for lap in range(tables.first + 1, last + 1):
+                wetness = water if lap == tables.first + 1 else last_wetness(tables, t, lap)
+                _our_call(tables, t, opponents.full, lap, cars[0, EGO], races[0], plan, stops_before, wetness, ours[0])
+                if ours[0].pit >= 0 and outcome.stop_compound < 0:
+                    outcome.stop_lap, outcome.stop_compound = lap, ours[0].pit
+                fill_calls(tables, t, opponents, p, lap, cars, races, 0, wetness, ours[0], calls)
+                drive_lap(tables, t, lap, cars, races, 0, calls, laps, line, new_cars, new_races)
+                race, lap_of_race = tables.of_race[t], tables.lap_of_race[lap - tables.first - 1, t]
+                loss_s += tyre_loss_s(cars[0, EGO], races[0].status, lap_of_race.wetness, race, tables.engine[0])
+                if ran_dry(cars[0, EGO], races[0].status, new_cars[0, EGO], race.fuel_burn):
+                    loss_s += DRY_S * length
+                cars, new_cars, races, new_races = new_cars, cars, new_races, races
+            outcome.cost_s = _cost_s(tables, t, cars, races, rivals[future], loss_s, length)
+
+
+@compiled
+def _cost_s(tables: Tables, t: int, cars: Records, races: Records, rival: int, loss_s: float, length: float) -> float:
+    """Cost of a finished race, close to the score [s].
+
+    Args:
+        tables: Tables of the futures.
+        t: Row of the race in the tables.
+        cars, races: Its final state.
+        rival: Column of the rival, 0 for none.
+        loss_s: Time lost on tyres and for lack of fuel [s].
         length: Length of the race [sprints], by which places and retirements weigh more.
     """
-    out = state.out[:, 0] > 0
-    slicks = sum((state.used[:, 0] >> c) & 1 for c in (SOFT, MEDIUM, HARD))
-    rule = np.broadcast_to(race.setup.two_compound_rule, (race.episodes,))
-    broke = rule & (slicks < 2) & (state.used[:, 0] < 8) & ~(race.wetness > 0.1).any(axis=0)
-    lost = out | broke
-    place = np.where(lost, race.cars, state.position[:, 0])
-    ours = np.where(out, state.leader_s[:, 0] + 30.0, state.elapsed_s[:, 0])
-    beaten = (rival > 0) & ((state.position[np.arange(len(rival)), rival] < state.position[:, 0]) | lost)
-    return ours + length * (PLACE_S * place + RIVAL_S * beaten + LOST_S * lost) + 0.4 * loss_s
+    car = cars[0, EGO]
+    out = car.out != RUNNING
+    lost = out or (tables.of_race[t].two_compounds and used_one_slick(car.used))
+    place = rival_place = cars.shape[1]
+    for at in range(cars.shape[1]):
+        if cars[0, at].order == EGO and not lost:
+            place = at + 1
+        if cars[0, at].order == rival:
+            rival_place = at + 1
+    beaten = rival > 0 and (lost or rival_place < place)
+    ours_s = races[0].leader_s + OUT_LOSS_S if out else car.elapsed_s
+    return ours_s + length * (PLACE_S * place + RIVAL_S * beaten + LOST_S * lost) + TYRE_SHARE * loss_s
 
 
-def _our_stop(race: Race, state: RaceState, ours: dict[str, np.ndarray], before: np.ndarray,
-              water: np.ndarray, full: bool) -> np.ndarray:
-    """(K * F,) compound to change to in the next lap, -1 for none."""
-    lap, compound = state.lap + 1, state.compound[:, 0]
-    left, slick = race.race_laps - lap, compound <= HARD
-    open_stop = (state.stops[:, 0] == before) & (ours["stop_lap"] > 0)
-    due = open_stop & (ours["stop_lap"] == lap)
-    if state.any_slow:
-        due = due | (open_stop & ours["closed"] & (state.status != GREEN) & (state.status_age <= 1))
-    pit = np.where(due, ours["compound"], -1)
+@compiled
+def _our_call(tables: Tables, t: int, full: bool, lap: int, car: Record, race_state: Record, plan: Record,
+              stops_before: int, wetness: float, ours: Record) -> None:
+    """Our call in the next lap by a plan."""
+    ours.pit = _our_stop(tables, t, full, lap, car, race_state, plan, stops_before, wetness)
+    ahead = lap - tables.first - 1
+    mode = plan.mode if plan.mode_laps > ahead else RACE
+    ours.drive = mode + plan.temp * TEMP_BIT
+    if ahead == 0:
+        ours.drive += plan.attack * ATTACK_BIT + plan.defend * DEFEND_BIT
+    ours.hold_gap = ours.let_by = -1
+
+
+@compiled
+def _our_stop(tables: Tables, t: int, full: bool, lap: int, car: Record, race_state: Record, plan: Record,
+              stops_before: int, wetness: float) -> int:
+    """Compound to change to in the next lap by a plan, -1 for none."""
+    left, open_stop = tables.of_race[t].race_laps - lap, car.stops == stops_before and plan.stop_lap > 0
+    pit = -1
+    closed = plan.closed and race_state.status != GREEN and race_state.status_age <= 1
+    if open_stop and (plan.stop_lap == lap or closed):
+        pit = plan.compound
     if full:
-        again = (state.stops[:, 0] == before + 1) & (ours["second_stop_lap"] == lap)
-        worn = worn_out(race, state, left[:, None])[:, 0] & (pit < 0)
-        if any_of(worn):
-            pit = np.where(worn, lasting(race, state, left[:, None])[:, 0], pit)
-        pit = np.where(again, ours["second_compound"], pit)
-    if race.wet or state.rain_tyres:
-        wet_now = slick & (water >= ours["to_inter"]) & (left >= 2)
-        pit = np.where(wet_now, np.where(water > TO_WET, WET, INTER), pit)
-        dry_now = ~slick & (water < ours["to_slick"]) & (left >= 1) & (state.age_laps[:, 0] >= ours["patience"])
-        fit = np.where(ours["compound"] <= HARD, ours["compound"], SOFT)
-        pit = np.where(dry_now, fit, pit)
-        pit = np.where((compound == INTER) & (water > ours["to_wet"]) & (left >= 2), WET, pit)
-        pit = np.where((compound == WET) & (water < ours["from_wet"]) & (water >= ours["to_slick"]) & (left >= 2)
-                       & (state.age_laps[:, 0] >= ours["patience"]), INTER, pit)
+        if pit < 0 and worn_out(car, tables.tyres[t, car.compound], left):
+            pit = lasting_slick(tables, t, car.compound, left)
+        if car.stops == stops_before + 1 and plan.second_stop_lap == lap:
+            pit = plan.second_compound
+    rested = car.age_laps >= plan.patience
+    if car.compound <= HARD:
+        return rain_tyre(wetness) if wetness >= plan.to_inter and left >= 2 else pit
+    if car.compound == INTER and wetness > plan.to_wet and left >= 2:
+        return WET
+    if car.compound == WET and plan.to_slick <= wetness < plan.from_wet and left >= 2 and rested:
+        return INTER
+    if wetness < plan.to_slick and left >= 1 and rested:
+        return plan.compound if plan.compound <= HARD else SOFT
     return pit

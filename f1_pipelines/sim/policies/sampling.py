@@ -21,7 +21,7 @@ def sample(o: Observation, belief: Belief, count: int, rng: np.random.Generator)
     """Sample `count` futures that agree with the observation and the belief."""
     first, cars = o.lap - 1, cars_that_matter(o, belief)
     numbers = np.array([c.number for c in cars])
-    order = np.stack([_columns(numbers, belief, rng) for _ in range(count)])  # (F, N) car of each column
+    order = _columns(numbers, belief, count, rng)  # (F, N) car of each column
     shape = order.shape
 
     def field(values: list[float | int]) -> np.ndarray:
@@ -61,7 +61,7 @@ def sample(o: Observation, belief: Belief, count: int, rng: np.random.Generator)
     if o.weekend:  # plans of opponents count stops from now on
         stops[:, 1:] = 0
     state = state.after(stops=stops, used=used, wear_laps=wear, cliff_laps=cliffs, temp_c=temp, out=out,
-                        any_out=bool(out.any()), status_age=age)
+                        status_age=age)
     rival = (numbers[order] == o.rival).argmax(axis=1) if o.rival else np.zeros(count, dtype=int)
     return SampledFutures(race, state, plans, rival, first, o.wetness)
 
@@ -79,21 +79,22 @@ def cars_that_matter(o: Observation, belief: Belief) -> list[CarSeen]:
     return [o.own, *others]
 
 
-def _columns(numbers: np.ndarray, belief: Belief, rng: np.random.Generator) -> np.ndarray:
-    """(N,) index of the car in each column: ours first, opponents by known character, the others at random."""
-    column = np.zeros(len(numbers), dtype=int)
-    free = rng.permutation(np.arange(1, len(numbers))).tolist()
-    unknown = []
-    for car in range(1, len(numbers)):
-        kind = belief.plans.get(int(numbers[car]), (None,))[0]
-        fit = next((k for k in free if CHARACTERS[kind_of(k)] == kind), None)
-        if fit is None:
-            unknown.append(car)
-        else:
-            free.remove(fit)
-            column[fit] = car
-    column[free] = unknown
-    return column
+def _columns(numbers: np.ndarray, belief: Belief, count: int, rng: np.random.Generator) -> np.ndarray:
+    """Index of the car in each column, (F, N): ours first, opponents by known character, the others at random."""
+    characters = [CHARACTERS[kind_of(k)] if k else "" for k in range(len(numbers))]
+    known = [(car, belief.plans[number][0]) for car, number in enumerate(numbers.tolist()) if car and
+             number in belief.plans]
+    columns = np.zeros((count, len(numbers)), dtype=np.int64)
+    for future in columns:
+        free, unknown = rng.permutation(np.arange(1, len(numbers))).tolist(), list(range(1, len(numbers)))
+        for car, character in known:
+            fit = next((k for k in free if characters[k] == character), None)
+            if fit is not None:
+                free.remove(fit)
+                unknown.remove(car)
+                future[fit] = car
+        future[free] = unknown
+    return columns
 
 
 def _plans(o: Observation, belief: Belief, numbers: np.ndarray, compound: np.ndarray,
@@ -111,7 +112,7 @@ def _plans(o: Observation, belief: Belief, numbers: np.ndarray, compound: np.nda
     for number, (_, stops) in belief.plans.items():
         planned_lap, planned_tyre = stops[0] if stops else (0, 0)
         lap, tyre = np.where(numbers == number, planned_lap, lap), np.where(numbers == number, planned_tyre, tyre)
-    return OpponentPlans(lap[None], tyre[None], _gambles(belief, count, rng))
+    return OpponentPlans.of(lap[None], tyre[None], _gambles(belief, count, rng))
 
 
 def _race_plans(o: Observation, belief: Belief, numbers: np.ndarray, compound: np.ndarray, used: np.ndarray,
@@ -135,7 +136,7 @@ def _race_plans(o: Observation, belief: Belief, numbers: np.ndarray, compound: n
         planned_lap, planned_tyre = next(((at, c) for at, c in stops if at >= o.lap), (0, 0))
         if planned_lap:
             lap, tyre = np.where(numbers == number, planned_lap, lap), np.where(numbers == number, planned_tyre, tyre)
-    return OpponentPlans(lap[None], tyre[None], _gambles(belief, len(numbers), rng), full=True)
+    return OpponentPlans.of(lap[None], tyre[None], _gambles(belief, len(numbers), rng), full=True)
 
 
 def _gambles(belief: Belief, count: int, rng: np.random.Generator) -> np.ndarray:

@@ -1,5 +1,5 @@
 """Races from (family, seed), or from (weekend, car, seed): the grid, what will happen, and the opponents' plans."""
-from f1_pipelines.sim.scenarios.batch import plans_of, repeat, setup_of, with_other_luck, without_luck
+from f1_pipelines.sim.scenarios.batch import plans_of, prepared, setup_of, with_other_luck, without_luck
 from f1_pipelines.sim.scenarios.families import (
     CHARACTERS,
     FAMILIES,
@@ -26,5 +26,5 @@ from f1_pipelines.sim.scenarios.scenario import (
 __all__ = [
     "CHARACTERS", "EGO", "ENV_VERSION", "FAMILIES", "GRAND_PRIX", "MAX_SEED", "SPLITS", "UNSEEN_FAMILY", "BadScenario",
     "Entry", "GridSpec", "GrandPrix", "OpponentPlans", "Scenario", "UnknownFamily", "family_of", "make_grand_prix",
-    "make_scenario", "plans_of", "repeat", "seeds_of", "setup_of", "split_of", "with_other_luck", "without_luck",
+    "make_scenario", "plans_of", "prepared", "seeds_of", "setup_of", "split_of", "with_other_luck", "without_luck",
 ]

@@ -2,23 +2,40 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields, replace
-from typing import Any
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from f1_pipelines.sim.engine.parameters import COMPOUNDS, GREEN
-from f1_pipelines.sim.engine.race import Race
+from f1_pipelines.sim.engine.parameters import GREEN
+from f1_pipelines.sim.engine.race import Race, prepare
 from f1_pipelines.sim.engine.setup import RaceSetup
+from f1_pipelines.sim.engine.state import RaceState, new_state
 from f1_pipelines.sim.scenarios.plans import OpponentPlans
 from f1_pipelines.sim.scenarios.scenario import HAZARD_SCALE, Scenario
+
+
+class PreparedScenario(NamedTuple):
+    """A scenario ready to be driven."""
+
+    race: Race
+    plans: OpponentPlans
+    start: RaceState
+
+
+@lru_cache(maxsize=256)
+def prepared(scenario: Scenario) -> PreparedScenario:
+    """The race of one scenario, cached: it is driven by several engineers, and again to judge them."""
+    race = prepare(setup_of([scenario]))
+    return PreparedScenario(race, plans_of([scenario]), new_state(race))
 
 
 def plans_of(scenarios: Sequence[Scenario]) -> OpponentPlans:
     """Stack the opponents' plans of a batch."""
     lap, compound = (np.array([getattr(s, name) for s in scenarios]).transpose(1, 0, 2)
                      for name in ("plan_lap", "plan_compound"))
-    return OpponentPlans(lap, compound, np.array([s.gamble_lap for s in scenarios]), bool(scenarios[0].weekend))
+    return OpponentPlans.of(lap, compound, np.array([s.gamble_lap for s in scenarios]), bool(scenarios[0].weekend))
 
 
 def setup_of(scenarios: Sequence[Scenario]) -> RaceSetup:
@@ -55,38 +72,6 @@ def _hazard(scenario: Scenario) -> list[float]:
     return [HAZARD_SCALE] + [others] * (scenario.cars - 1)
 
 
-# The axis of the episodes in a table of `Race`: the second of three or the first of two, except for these.
-_BY_TYRE = ("tyres", "weather", "stop_loss_s")  # five numbers per episode, flat on the last axis
-_LAST = ("status", "event_u", "wetness")  # on the last axis
-_FLAT_INDEX = {"rows": "cars", "grid_order": "cars", "mate": "cars", "rows5": "tyres"}  # into (E * cars) or (E * 5)
-_SHARED = ("places", "drives", "pass_cost_s", "by_status")
-
-
-def repeat(race: Race, episodes: np.ndarray) -> Race:
-    """Select episodes of a race, with repetitions: `prepare(setup.take(episodes))` without new draws."""
-    count = len(episodes)
-    changed: dict[str, Any] = {"setup": race.setup.take(episodes), "episodes": len(episodes)}
-    moved = (np.arange(count) - episodes)[:, None]
-    shift = {"cars": moved * race.cars, "tyres": moved * len(COMPOUNDS)}
-    for name in (f.name for f in fields(race)):
-        value = getattr(race, name)
-        if not isinstance(value, np.ndarray) or name in _SHARED:
-            continue
-        if name in _BY_TYRE:
-            wide = value.reshape(*value.shape[:-1], race.episodes, len(COMPOUNDS))
-            changed[name] = wide[..., episodes, :].reshape(*value.shape[:-1], -1)
-        elif name in _LAST:
-            changed[name] = value[..., episodes]
-        elif value.ndim == 3:
-            wide_view = (len(value), count, value.shape[2])  # a view of a single episode copies nothing
-            changed[name] = np.broadcast_to(value, wide_view) if race.episodes == 1 else value[:, episodes]
-        else:
-            changed[name] = value[episodes]
-            if name in _FLAT_INDEX:
-                changed[name] = changed[name] + shift[_FLAT_INDEX[name]]
-    return replace(race, **changed)
-
-
 _PER_CAR = ("car_pace_s", "driver_pace_s", "car_numbers", "start_compound", "start_age_laps", "start_fuel_kg",
             "accident_scale", "mechanical_scale")
 
@@ -100,14 +85,15 @@ def single(setup: RaceSetup) -> RaceSetup:
 
 def without_luck(race: Race) -> Race:
     """The race with the same events, tyre sets and start, but no scatter of laps and stops, and no failures."""
-    zeros = np.zeros_like(race.noise_s)
-    ones = np.ones_like(race.hazard_u)
-    level = np.broadcast_to(np.median(race.needed_s, axis=(0, 2), keepdims=True), race.needed_s.shape)
-    return replace(race, lap_s=race.lap_s - race.noise_s, noise_s=zeros, unseen_s=zeros, stop_s=zeros, hazard_u=ones,
-                   puncture_u=ones, needed_s=level)
+    table = race.tables.lap_of_car
+    return race.with_lap_of_car(
+        lap_s=table["lap_s"] - table["noise_s"], noise_s=0.0, unseen_s=0.0, stop_s=0.0, hazard_u=1.0, puncture_u=1.0,
+        needed_s=np.median(table["needed_s"], axis=(0, 2), keepdims=True))
 
 
 def with_other_luck(race: Race, drawn: Race) -> Race:
-    """The race `drawn` from other seeds, with the start and tyre sets of `race`, and no failures."""
-    ones = np.ones_like(drawn.hazard_u)
-    return replace(drawn, cliff_factor=race.cliff_factor, start_key=race.start_key, hazard_u=ones, puncture_u=ones)
+    """The races `drawn` from other seeds, with the start and tyre sets of the one race `race`, and no failures."""
+    lucky = drawn.with_lap_of_car(cliff_factor=race.tables.lap_of_car["cliff_factor"], hazard_u=1.0, puncture_u=1.0)
+    of_car = lucky.tables.of_car.copy()
+    of_car["start_key"] = race.tables.of_car["start_key"]
+    return replace(lucky, tables=lucky.tables._replace(of_car=of_car))

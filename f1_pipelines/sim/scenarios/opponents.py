@@ -11,189 +11,192 @@ status of the coming lap, the wetness of the last one.
 """
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from f1_pipelines.sim.engine.arrays import any_of, filled
-from f1_pipelines.sim.engine.drive import DEFAULT_DRIVE, DEFEND, Calls, drive_code
-from f1_pipelines.sim.engine.parameters import COMPOUNDS, GREEN, HARD, INTER, MEDIUM, SOFT, WET
+from f1_pipelines.sim.engine.compiled import Record, Records, compiled
+from f1_pipelines.sim.engine.drive import DEFAULT_DRIVE, DEFEND, drive_code
+from f1_pipelines.sim.engine.lap import CALL, CAR_LAP, drive_lap
+from f1_pipelines.sim.engine.parameters import GREEN, HARD, INTER, MEDIUM, SOFT, WET
 from f1_pipelines.sim.engine.race import Race
-from f1_pipelines.sim.engine.state import RaceState
-from f1_pipelines.sim.scenarios.plans import DEFENDER, GAMBLER, KINDS, NEVER, UNDERCUTTER, OpponentPlans, by_column
+from f1_pipelines.sim.engine.race_tables import Tables
+from f1_pipelines.sim.engine.state import RUNNING, RaceState
+from f1_pipelines.sim.engine.traffic import LINE
+from f1_pipelines.sim.scenarios.plans import (
+    DEFENDER,
+    GAMBLER,
+    NEVER,
+    UNDERCUTTER,
+    OpponentPlans,
+    PlanTables,
+    kind_of,
+)
 
-# By column: wetness at which a car leaves slicks and returns to them; laps before the planned one from which it uses a
-# closed track to stop, in a sprint and in a Grand Prix. The first value, of our car, rules such calls out.
-TO_INTER = (9.0, 0.32, 0.28, 0.28, 0.14, 0.30)
-TO_SLICK = (-9.0, 0.15, 0.19, 0.19, 0.27, 0.17)
-CLOSED_REACH = (-99, 2, 3, 99, 2, 3)
-CLOSED_REACH_FULL = (-99, 4, 6, 15, 6, 6)
+# By character: wetness at which a car leaves slicks and returns to them; laps before the planned one from which it uses
+# a closed track to stop, in a sprint and in a Grand Prix.
+TO_INTER = (0.32, 0.28, 0.28, 0.14, 0.30)
+TO_SLICK = (0.15, 0.19, 0.19, 0.27, 0.17)
+CLOSED_REACH = (2, 3, 99, 2, 3)
+CLOSED_REACH_FULL = (4, 6, 15, 6, 6)
 TO_WET, FROM_WET = 0.88, 0.70
-LEAST_WATER = min(TO_INTER[1:])  # below it no opponent reacts
+UNDERCUT_REACH = 3  # laps before the planned one from which an undercutter may stop
 UNDERCUT_GAP_S, COVER_GAP_S, DEFEND_GAP_S = 2.5, 3.0, 1.0
 COVER_REACH = 5  # laps before the planned one from which a defender covers a stop
+FIRST_REACTION = 3  # lap from which opponents react to others and to a closed track
 _DEFENDING = int(drive_code(mode=DEFEND))
-_LEVEL_S, _DEFEND_GAP_S = np.array(0.0), np.array(DEFEND_GAP_S)  # faster than Python numbers
-_UNDERCUTTERS, _GAMBLERS = slice(UNDERCUTTER, None, KINDS), slice(GAMBLER, None, KINDS)
+_UNDERCUTTER, _GAMBLER, _DEFENDER = (kind_of(column) for column in (UNDERCUTTER, GAMBLER, DEFENDER))
+
+
+def step_field(race: Race, state: RaceState, plans: OpponentPlans, ours: np.ndarray) -> RaceState:
+    """Drive the next lap with our calls (E,) CALL and those of the opponents. Does not change `state`."""
+    cars, races = np.empty_like(state.cars), np.empty_like(state.races)
+    _drive_field(race.tables, plans.tables, state.lap + 1, state.cars, state.races, ours,
+                 np.empty((1, race.cars), CALL), np.empty((1, race.cars), CAR_LAP), np.empty(race.cars, LINE), cars,
+                 races)
+    return RaceState(state.lap + 1, cars, races, (*state.line_s, cars["elapsed_s"].copy()))
+
+
+@compiled
+def _drive_field(tables: Tables, plans: PlanTables, lap: int, cars: Records, races: Records, ours: Records,
+                 calls: Records, laps: Records, line: Records, new_cars: Records, new_races: Records) -> None:
+    for episode in range(len(cars)):
+        t = tables.row_of[episode]
+        fill_calls(tables, t, plans, plans.row_of[episode], lap, cars, races, episode, last_wetness(tables, t, lap),
+                   ours[episode], calls)
+        drive_lap(tables, t, lap, cars, races, episode, calls, laps, line, new_cars, new_races)
+
+
+@compiled
+def last_wetness(tables: Tables, t: int, lap: int) -> float:
+    """Wetness of the lap before `lap`; before the first lap that of the start."""
+    row = lap - tables.first - 2
+    if lap == 1:
+        return float(tables.of_race[t].start_wetness)
+    return float(tables.lap_of_race[max(row, 0), t].wetness)
 
 
 def wetness_now(race: Race, state: RaceState) -> np.ndarray:
     """Wetness of the lap just driven, before the first lap that of the start, (E,)."""
-    if state.lap == race.first:
-        return np.zeros(race.episodes) + np.asarray(race.setup.start_wetness) if state.lap == 0 else race.wetness[0]
-    return race.wetness[race.row(state.lap)]
+    if state.lap == 0:
+        return race.of_race("start_wetness")
+    return race.of_lap("wetness", max(state.lap, race.first + 1))
 
 
-def opponent_pits(race: Race, state: RaceState, plans: OpponentPlans,
-                  wetness: np.ndarray | None = None) -> np.ndarray | None:
-    """Compound that each opponent changes to at the end of the coming lap, -1 to stay out, (E, N); ignore column 0.
+@compiled
+def fill_calls(tables: Tables, t: int, plans: PlanTables, p: int, lap: int, cars: Records, races: Records,
+               episode: int, wetness: float, ours: Record, calls: Records) -> None:
+    """Fill the calls of a race.
 
     Args:
-        race: The batch.
-        state: Its state before the lap.
+        tables: Tables of the batch.
+        t: Row of the race in the tables.
         plans: The opponents' plans.
-        wetness: Wetness of the lap just driven, (E,), where the race's own table lacks it (a race joined under way).
-
-    Returns:
-        The calls, or None if no opponent has a reason to stop, as in most laps.
+        p: Row of the race in the plans.
+        lap: The coming lap.
+        cars, races: State before the lap.
+        episode: Row of the race in the states.
+        wetness: Wetness of the lap just driven, as the pit walls saw it.
+        ours: Our call.
+        calls: Filled, (E, N) CALL, or (1, N).
     """
-    if race.cars == 1:
-        return None
-    lap = state.lap + 1
-    water = race.wet or state.rain_tyres or lap in plans.gambles
-    covering = state.last_stop == state.lap and lap >= 3  # a stop was just made
-    plan_lap, compound, earliest, quiet_until = plans.open_stops(state.stops)
-    if lap < quiet_until and not (water or plans.full or state.any_slow or covering):
-        return None
-    due = plan_lap <= lap
-    if lap >= 3:
-        early = earliest[:, _UNDERCUTTERS] <= lap
-        if any_of(early):
-            early &= state.gap_ahead_s[:, _UNDERCUTTERS] < UNDERCUT_GAP_S
-        if state.any_slow:
-            slow = (state.status > GREEN)[:, None]
-            early &= ~slow
-            reach = by_column(CLOSED_REACH_FULL if plans.full else CLOSED_REACH, race.cars)
-            due = due | (slow & (state.status_age <= 2)[:, None] & (plan_lap <= lap + reach))
-        if any_of(early):
-            due[:, _UNDERCUTTERS] |= early
-        for column in range(DEFENDER, race.cars, KINDS) if covering else ():
-            may = plan_lap[:, column] <= lap + COVER_REACH
-            if any_of(may):
-                due[:, column] |= _covers_stop(race, state, column, may)
-    if not (water or plans.full or any_of(due)):
-        return None
-    left: Any = (race.race_laps - lap)[:, None] if water or plans.full else None  # laps after this one
-    if plans.full:
-        worn = worn_out(race, state, left)
-        if any_of(worn):
-            compound = np.where(worn & (plan_lap == NEVER), lasting(race, state, left), compound)
-            due = due | worn
-    pit = np.where(due, compound, -1)
-    if water:
-        pit = _rain_pits(race, state, plans, wetness_now(race, state) if wetness is None else wetness, pit, left,
-                             compound)
-    if state.any_out:
-        pit = np.where(state.out == 0, pit, -1)
+    at = episode % len(calls)
+    own = calls[at, 0]
+    own.pit, own.drive, own.hold_gap, own.let_by = ours.pit, ours.drive, ours.hold_gap, ours.let_by
+    for k in range(1, cars.shape[1]):
+        one = calls[at, k]
+        one.hold_gap = one.let_by = -1
+        kind = kind_of(k)
+        one.pit = _stop(tables, t, plans, p, lap, cars, races[episode], episode, k, kind, wetness)
+        defends = (kind == _DEFENDER and races[episode].status == GREEN
+                   and _car_behind(cars, episode, k, DEFEND_GAP_S))
+        one.drive = _DEFENDING if defends else DEFAULT_DRIVE
+
+
+@compiled
+def _stop(tables: Tables, t: int, plans: PlanTables, p: int, lap: int, cars: Records, race_state: Record,
+          episode: int, k: int, kind: int, wetness: float) -> int:
+    """Compound that an opponent changes to at the end of the coming lap, -1 to stay out."""
+    car, left = cars[episode, k], tables.of_race[t].race_laps - lap  # laps after this one
+    if car.out != RUNNING:
+        return -1
+    nth = min(car.stops, len(plans.lap) - 1)
+    planned = plans.lap[nth, p, k] if car.stops < len(plans.lap) else NEVER
+    compound = plans.compound[nth, p, k]
+    due = planned <= lap or (lap >= FIRST_REACTION and _departs(
+        tables, t, plans.full, lap, cars, race_state, episode, k, kind, planned))
+    if plans.full and worn_out(car, tables.tyres[t, car.compound], left):
+        if planned == NEVER:
+            compound = lasting_slick(tables, t, car.compound, left)
+        due = True
+    pit = compound if due and car.compound <= HARD and wetness < 0.2 else -1  # on a wet track planned stops wait
+    if left < 2:
+        return pit
+    if car.compound <= HARD:
+        if plans.gamble_lap[p] == lap and kind == _GAMBLER:
+            return INTER
+        return rain_tyre(wetness) if wetness >= TO_INTER[kind] else pit
+    if wetness < TO_SLICK[kind] and (car.age_laps >= 2 or wetness < 0.05):
+        if plans.full:
+            return lasting_slick(tables, t, car.compound, left)
+        return plans.compound[0, p, k] if left > 4 else SOFT
+    if car.compound == INTER and wetness > TO_WET:
+        return WET
+    if car.compound == WET and TO_SLICK[kind] <= wetness < FROM_WET:
+        return INTER
     return pit
 
 
-def worn_out(race: Race, state: RaceState, left: np.ndarray) -> np.ndarray:
-    """Cars on slicks past their usual or actual cliff, with enough laps to go to make a stop pay, (E, N) bool."""
-    usual = race.tyres[2].take(state.compound + race.rows5)
-    return (state.compound <= HARD) & (state.wear_laps > np.minimum(usual, state.cliff_laps)) & (left > 3)
+@compiled
+def rain_tyre(wetness: float) -> int:
+    """The rain tyre for this much water."""
+    return WET if wetness > TO_WET else INTER
 
 
-def lasting(race: Race, state: RaceState, left: np.ndarray) -> np.ndarray:
-    """The softest other slick that lasts to the flag, else the hardest other one, (E, N)."""
-    life = race.tyres[2].reshape(-1, len(COMPOUNDS))
-    fit = np.where(left < life[:, SOFT:SOFT + 1], SOFT, np.where(left < life[:, MEDIUM:MEDIUM + 1], MEDIUM, HARD))
-    other = np.where(fit == HARD, MEDIUM, HARD)
-    return np.where(fit == state.compound, other, fit)
+@compiled
+def _departs(tables: Tables, t: int, full: bool, lap: int, cars: Records, race_state: Record, episode: int, k: int,
+             kind: int, planned: int) -> bool:
+    """Whether an opponent stops before its planned lap: on a closed track, for an undercut, or to cover a stop."""
+    if race_state.status > GREEN:
+        reach = CLOSED_REACH_FULL[kind] if full else CLOSED_REACH[kind]
+        if race_state.status_age <= 2 and planned <= lap + reach:
+            return True
+    elif kind == _UNDERCUTTER:
+        return planned - UNDERCUT_REACH <= lap and cars[episode, k].gap_ahead_s < UNDERCUT_GAP_S
+    return kind == _DEFENDER and planned <= lap + COVER_REACH and _stopped_behind(
+        cars, episode, k, tables.stop_loss_s[t, GREEN])
 
 
-def _covers_stop(race: Race, state: RaceState, column: int, may: np.ndarray) -> np.ndarray:
-    """Whether a car from right behind the defender in this column has just stopped, (E,) bool."""
-    fresh = (state.age_laps == 0) & (state.stops > 0)
-    if not any_of(fresh & may[:, None]):
-        return np.zeros(len(may), dtype=bool)
-    behind = state.elapsed_s - state.elapsed_s[:, column:column + 1] - race.stop_loss_s.reshape(-1, 5)[:, :1]
-    return may & (fresh & (behind > -1.0) & (behind < COVER_GAP_S)).any(axis=1)
+@compiled
+def _stopped_behind(cars: Records, episode: int, k: int, stop_loss_s: float) -> bool:
+    """Whether a car from right behind the one in column k has just stopped."""
+    for other in range(cars.shape[1]):
+        car = cars[episode, other]
+        if car.age_laps == 0 and car.stops > 0:
+            behind_s = car.elapsed_s - cars[episode, k].elapsed_s - stop_loss_s
+            if -1.0 < behind_s < COVER_GAP_S:
+                return True
+    return False
 
 
-def _rain_pits(race: Race, state: RaceState, plans: OpponentPlans, wetness: np.ndarray, pit: np.ndarray,
-                   left: np.ndarray, compound: np.ndarray) -> np.ndarray:
-    """Add changes between slicks, intermediates and wets; on a wet track planned stops wait."""
-    gambling = state.lap + 1 in plans.gambles
-    if not (state.rain_tyres or gambling or any_of(wetness >= LEAST_WATER)):
-        return pit  # no rain yet
-    water, slick = wetness[:, None], state.compound <= HARD
-    into, out = by_column(TO_INTER, race.cars), by_column(TO_SLICK, race.cars)
-    worth = left >= 2
-    pit = np.where(slick & (water < 0.2), pit, -1)
-    rain = np.where(water > TO_WET, WET, INTER)
-    pit = np.where(slick & (water >= into) & worth, rain, pit)
-    if gambling:
-        gamble = (plans.gamble_lap == state.lap + 1)[:, None] & slick[:, _GAMBLERS] & worth
-        pit[:, _GAMBLERS] = np.where(gamble, INTER, pit[:, _GAMBLERS])
-    if not state.rain_tyres:
-        return pit
-    pit = np.where((state.compound == INTER) & (water > TO_WET) & worth, WET, pit)
-    pit = np.where((state.compound == WET) & (water < FROM_WET) & (water >= out) & worth, INTER, pit)
-    patience = (state.age_laps >= 2) | (water < 0.05)
-    back = lasting(race, state, left) if plans.full else np.where(left > 4, plans.compound[0], SOFT)
-    return np.where(~slick & (water < out) & worth & patience, back, pit)
+@compiled
+def _car_behind(cars: Records, episode: int, k: int, within_s: float) -> bool:
+    """Whether a car is behind the one in column k, by less than `within_s`."""
+    for other in range(cars.shape[1]):
+        if 0.0 < cars[episode, other].elapsed_s - cars[episode, k].elapsed_s < within_s:
+            return True
+    return False
 
 
-def opponent_drives(race: Race, state: RaceState) -> np.ndarray | None:
-    """Drives of the opponents, (E, N): defenders defend while a car is within a second; None if no one defends."""
-    drive = None
-    for column in range(DEFENDER, race.cars, KINDS):
-        gap = state.elapsed_s - state.elapsed_s[:, column:column + 1]
-        near = (gap > _LEVEL_S) & (gap < _DEFEND_GAP_S)
-        if any_of(near):
-            drive = filled(DEFAULT_DRIVE, gap.shape) if drive is None else drive
-            drive[:, column] += (near.any(axis=1) & (state.status == GREEN)) * (_DEFENDING - DEFAULT_DRIVE)
-    return drive
+@compiled
+def worn_out(car: Record, tyre: Record, left: int) -> bool:
+    """Whether a car is on slicks past their usual or actual cliff, with enough laps to go to make a stop pay."""
+    return bool(car.compound <= HARD and car.wear_laps > min(tyre.cliff_laps, car.cliff_laps) and left > 3)
 
 
-def calls_with(race: Race, state: RaceState, plans: OpponentPlans, pit: np.ndarray | int, drive: np.ndarray | int,
-               hold_gap: np.ndarray | None = None, let_by: np.ndarray | None = None,
-               wetness: np.ndarray | None = None) -> Calls:
-    """The calls of the whole field: the opponents' and ours.
-
-    Args:
-        race: The batch.
-        state: Its state before the lap.
-        plans: The opponents' plans.
-        pit: Our compound to change to, -1 to stay out, (E,).
-        drive: Our drive code, (E,).
-        hold_gap: Column of the car that ours holds a gap to, -1 for none, (E,).
-        let_by: Column of the car that ours lets by, -1 for none, (E,).
-        wetness: As in `opponent_pits`.
-    """
-    pits = _with_ours(opponent_pits(race, state, plans, wetness), pit, -1, state)
-    drives = _with_ours(opponent_drives(race, state), drive, DEFAULT_DRIVE, state)
-    if drives is None and not state.plain:
-        drives = filled(DEFAULT_DRIVE, state.order.shape)
-    if hold_gap is let_by is None:
-        return Calls(pits, drives)
-    return Calls(pits, drives, _our_column(hold_gap, race.cars), _our_column(let_by, race.cars))
-
-
-def _with_ours(calls: np.ndarray | None, ours: np.ndarray | int, nothing: int, state: RaceState) -> np.ndarray | None:
-    """Put our call into those of the field; None if every car's is `nothing`."""
-    if calls is None:
-        if ours == nothing if isinstance(ours, int) else not any_of(ours != nothing):
-            return None
-        calls = filled(nothing, state.order.shape)
-    calls[:, 0] = ours
-    return calls
-
-
-def _our_column(call: np.ndarray | None, cars: int) -> np.ndarray | None:
-    if call is None or not any_of(call >= 0):
-        return None
-    wide = np.full((len(call), cars), -1)
-    wide[:, 0] = call
-    return wide
+@compiled
+def lasting_slick(tables: Tables, t: int, compound: int, left: int) -> int:
+    """The softest other slick that lasts to the flag, else the hardest other one."""
+    fit = SOFT if left < tables.tyres[t, SOFT].cliff_laps else MEDIUM if left < tables.tyres[
+        t, MEDIUM].cliff_laps else HARD
+    if fit == compound:
+        return MEDIUM if fit == HARD else HARD
+    return fit

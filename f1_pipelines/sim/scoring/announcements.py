@@ -6,6 +6,7 @@ import numpy as np
 from f1_pipelines.sim.engine.parameters import COMPOUNDS, GREEN, SC
 from f1_pipelines.sim.scenarios import Scenario
 
+STOP_WITHIN, RAIN_BEFORE, RAIN_AFTER = 4, 5, 1  # laps of the windows before a stop and around the first rain
 RIVAL = "rival"  # placeholder: the text depends on the lap it is sent in
 Window = tuple[int, int, str]  # first lap, last lap, text
 
@@ -19,20 +20,28 @@ def can_announce(scenario: Scenario, lap: int) -> bool:
 def message_windows(scenario: Scenario, stops: tuple[tuple[int, int], ...]) -> list[Window]:
     """Messages due with these stops, earliest deadline first."""
     due: list[Window] = [
-        (max(lap - 4, 1), lap - 1, f"Box lap {lap} for {COMPOUNDS[compound]}s")
+        (max(lap - STOP_WITHIN, 1), lap - 1, f"Box lap {lap} for {COMPOUNDS[compound]}s")
         for lap, compound in stops if can_announce(scenario, lap)]
+    due += event_windows(scenario)
+    if not stops:
+        due.append((1, scenario.laps, "Stay out, no stop"))
+    return sorted(due, key=lambda window: window[1])
+
+
+def event_windows(scenario: Scenario) -> list[Window]:
+    """Messages due whatever the stops: closed track, rain, rival."""
+    due: list[Window] = []
     slow = np.flatnonzero(scenario.status != GREEN) + 1
     if len(slow):
         word = "Safety car" if scenario.status[slow[0] - 1] == SC else "VSC"
         due.append((int(slow[0]), int(slow[-1]), f"{word} is out"))
     rain = np.flatnonzero(scenario.rain > 0) + 1
     if len(rain):
-        due.append((max(int(rain[0]) - 5, 1), int(rain[0]) + 1, f"Rain from lap {rain[0]}"))
+        first = int(rain[0])
+        due.append((max(first - RAIN_BEFORE, 1), first + RAIN_AFTER, f"Rain from lap {first}"))
     if scenario.rival:
         due.append((2, scenario.laps, RIVAL))
-    if not stops:
-        due.append((1, scenario.laps, "Stay out, no stop"))
-    return sorted(due, key=lambda window: window[1])
+    return due
 
 
 def assign_messages(due: list[Window], free: list[int]) -> dict[int, str]:

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from f1_pipelines.sim.engine.parameters import SC, VSC
+from f1_pipelines.sim.scoring.announcements import RAIN_AFTER, RAIN_BEFORE, STOP_WITHIN
 from f1_pipelines.sim.scoring.claims import CAR, CLOSED, FUEL, RAIN, STAY, STOP, Claim, claims_of
 
 FALSE_COST, REPEAT_COST, IDLE_COST = 0.25, 0.15, 0.10
-STOP_WITHIN, RAIN_BEFORE, RAIN_AFTER = 4, 5, 1  # laps
 VAGUE = 0.5
 
 

@@ -2,40 +2,34 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
-from f1_pipelines.sim.engine.parameters import GREEN, SC, VSC
+from f1_pipelines.sim.engine import tyres
+from f1_pipelines.sim.engine.classification import DISQUALIFIED, FINISHED, RESULT, classify_race
+from f1_pipelines.sim.engine.compiled import Record, Records, compiled
+from f1_pipelines.sim.engine.parameters import GREEN, INTER, SOFT, WET
 from f1_pipelines.sim.engine.race import Race
-from f1_pipelines.sim.engine.results import DISQUALIFIED, FINISHED, classify
-from f1_pipelines.sim.engine.state import OUT_OF_FUEL, RaceState
+from f1_pipelines.sim.engine.race_tables import Tables, record
+from f1_pipelines.sim.engine.state import OUT_OF_FUEL, RUNNING, RaceState
 from f1_pipelines.sim.scenarios import EGO
 
-
-@dataclass(frozen=True, eq=False)
-class Outcome:
-    """Outcomes of our car in a batch, (E,) each."""
-
-    position: np.ndarray
-    time_s: np.ndarray  # over the full distance, extrapolated for a lapped car; NaN if not finished
-    finished: np.ndarray  # bool, and not disqualified
-    disqualified: np.ndarray  # bool
-    beaten_by_rival: np.ndarray  # bool; False without a rival
-    tyre_loss_s: np.ndarray  # past the cliff, wrong for the wetness, too hot or too cold
-    fuel_left_laps: np.ndarray  # at the flag, at race pace
-    fuel_natural_laps: np.ndarray  # the same, had the car been driven in mode race throughout
-    fuel_slow_laps: np.ndarray  # saved by a closed track
-    ran_dry: np.ndarray  # bool: coasted or stopped for lack of fuel
-
-    def one(self, episode: int) -> RaceOutcome:
-        """The outcome of one race."""
-        return RaceOutcome(**{name: value[episode].item() for name, value in vars(self).items()})
+OUTCOME = record(
+    "time_s "  # over the full distance, extrapolated for a lapped car; NaN if not finished
+    "tyre_loss_s "  # past the cliff, wrong for the wetness, too hot or too cold
+    "fuel_left_laps "  # at the flag, at race pace
+    "fuel_natural_laps "  # the same, had the car been driven in mode race throughout
+    "fuel_slow_laps",  # saved by a closed track
+    "position",
+    "finished disqualified "  # finished: and not disqualified
+    "beaten_by_rival "  # False without a rival
+    "ran_dry")  # coasted or stopped for lack of fuel
 
 
 @dataclass(frozen=True)
 class RaceOutcome:
-    """An `Outcome` of one race, as numbers."""
+    """The OUTCOME of one race."""
 
     position: int
     time_s: float
@@ -49,65 +43,114 @@ class RaceOutcome:
     ran_dry: bool
 
 
-def concatenate(parts: Sequence[Outcome]) -> Outcome:
-    """Join the outcomes of several batches."""
-    if len(parts) == 1:
-        return parts[0]
-    return Outcome(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in vars(parts[0])})
+def race_outcome(outcome: Record) -> RaceOutcome:
+    """The outcome of one race, from its OUTCOME."""
+    return RaceOutcome(**{f.name: outcome[f.name].item() for f in fields(RaceOutcome)})
 
 
-def outcome_of(race: Race, history: Sequence[RaceState], rivals: np.ndarray) -> Outcome:
-    """Outcomes of a finished batch.
+def outcomes_of(race: Race, history: Sequence[RaceState], rivals: np.ndarray) -> np.ndarray:
+    """Outcomes of a finished batch, (E,) OUTCOME.
 
     Args:
         race: The batch.
         history: States after each lap, lap 0 first.
         rivals: (E,) column of the car to beat, 0 for none.
     """
-    end = history[-1]
-    result = classify(race, end)
-    loss, starved = np.zeros(race.episodes), np.zeros(race.episodes, dtype=bool)
-    saved = np.zeros(race.episodes)
-    burn = race.fuel_burn[:, 0]
+    outcomes, end = np.zeros(race.episodes, OUTCOME), history[-1]
     for before, after in zip(history, history[1:], strict=False):
-        drives = (before.lap < race.race_laps) & (before.out[:, EGO] == 0)
-        loss += np.where(drives, tyre_loss_s(race, before), 0.0)
-        starved |= drives & ran_dry(race, before, after)
-        slow = np.where(before.status == SC, 1 - race.engine.fuel_sc, np.where(before.status == VSC,
-                                                                             1 - race.engine.fuel_vsc, 0.0))
-        saved += np.where(before.lap < race.race_laps, slow, 0.0)
-    dry = (end.out[:, EGO] == OUT_OF_FUEL) | starved
-    place, rows = result.position, np.arange(race.episodes)
-    natural = history[0].fuel_kg[:, EGO] / burn - (race.race_laps - history[0].lap) + saved
-    # A lapped car drives fewer laps to the flag; unscaled, being lapped would shorten its race time.
-    whole_s = result.time_s[:, EGO] * race.race_laps / np.maximum(result.laps[:, EGO], 1)
-    return Outcome(
-        position=place[:, EGO], time_s=whole_s, finished=result.status[:, EGO] == FINISHED,
-        disqualified=result.status[:, EGO] == DISQUALIFIED,
-        beaten_by_rival=(rivals > 0) & (place[rows, rivals] < place[:, EGO]), tyre_loss_s=loss,
-        fuel_left_laps=end.fuel_kg[:, EGO] / burn, fuel_natural_laps=natural, fuel_slow_laps=saved, ran_dry=dry)
+        _add_laps(race.tables, after.lap, before.cars, before.races, after.cars, outcomes)
+    _finish_batch(race.tables, end.lap, np.stack(end.line_s), history[0].cars, end.cars, rivals,
+                  np.empty((1, race.cars), RESULT), outcomes)
+    return outcomes
 
 
-def tyre_loss_s(race: Race, state: RaceState) -> np.ndarray:
-    """(E,) time that our tyres lose in the next lap by being worn out, wrong for the wetness or out of temperature [s].
+@compiled
+def _add_laps(tables: Tables, lap: int, cars: Records, races: Records, new_cars: Records, outcomes: Records) -> None:
+    for episode in range(len(outcomes)):
+        add_lap(tables, tables.row_of[episode], lap, cars[episode, EGO], races[episode].status, new_cars[episode, EGO],
+                outcomes[episode])
+
+
+@compiled
+def _finish_batch(tables: Tables, lap: int, lines: Records, start: Records, cars: Records, rivals: Records,
+                  results: Records, outcomes: Records) -> None:
+    for episode in range(len(outcomes)):
+        t = tables.row_of[episode]
+        finish(tables, t, lap, lines, episode, start[episode, EGO].fuel_kg, cars, episode, rivals[episode], results,
+               outcomes[episode])
+
+
+@compiled
+def add_lap(tables: Tables, t: int, lap: int, before: Record, status: int, after: Record, outcome: Record) -> None:
+    """Add what a lap cost our car.
+
+    Args:
+        tables: Tables of the batch.
+        t: Row of the race in the tables.
+        lap: The lap driven.
+        before, after: State of our car before and after it.
+        status: Track status of the lap.
+        outcome: OUTCOME of the race, added to.
+    """
+    race, engine = tables.of_race[t], tables.engine[0]
+    if lap > race.race_laps:
+        return
+    outcome.fuel_slow_laps += 1.0 - tables.status_effects[status].fuel
+    if before.out == RUNNING:
+        wetness = tables.lap_of_race[lap - tables.first - 1, t].wetness
+        outcome.tyre_loss_s += tyre_loss_s(before, status, wetness, race, engine)
+        outcome.ran_dry = outcome.ran_dry or ran_dry(before, status, after, race.fuel_burn)
+
+
+@compiled
+def tyre_loss_s(car: Record, status: int, wetness: float, race: Record, engine: Record) -> float:
+    """Time that our tyres lose in the next lap by being worn out, wrong for the wetness or out of temperature [s].
 
     Wear before the cliff is no loss, nor is any lap behind a safety car.
     """
-    engine = race.engine
-    loss = 0.0
-    if state.worn:
-        past = np.minimum(np.maximum(state.wear_laps[:, EGO] - state.cliff_laps[:, EGO], 0.0), engine.cliff_cap_laps)
-        loss = past * (engine.cliff_linear_s + past * engine.cliff_square_s)
-    loss = loss + np.maximum(np.abs(state.temp_c[:, EGO]) - engine.temp_window_c, 0.0) * engine.temp_loss_s_per_c
-    if race.wet or state.rain_tyres:  # on a dry track slicks lose nothing
-        weather = race.weather[race.row(state.lap + 1) if race.wet else 0, 0].reshape(-1, 5)
-        loss = loss + weather[np.arange(len(weather)), state.compound[:, EGO]] - weather.min(axis=1)
-    return np.where(state.status == GREEN, loss, 0.0)
+    if status != GREEN:
+        return 0.0
+    best = min(tyres.weather_s(SOFT, wetness, race), tyres.weather_s(INTER, wetness, race),
+               tyres.weather_s(WET, wetness, race))
+    off_window_c = max(abs(car.temp_c) - engine.temp_window_c, 0.0)
+    return (tyres.cliff_s(tyres.laps_past_cliff(car, engine), engine) + off_window_c * engine.temp_loss_s_per_c
+            + tyres.weather_s(car.compound, wetness, race) - best)
 
 
-def ran_dry(race: Race, before: RaceState, after: RaceState) -> np.ndarray:
-    """(E,) bool: our car coasted through the lap for lack of fuel, or stopped. No mode burns as little under green."""
-    used = before.fuel_kg[:, EGO] - after.fuel_kg[:, EGO]
-    burn = race.fuel_burn[:, 0]
-    coasted = (before.status == GREEN) & (used < 0.7 * burn) & (after.fuel_kg[:, EGO] < 0.6 * burn)
-    return coasted | (after.out[:, EGO] == OUT_OF_FUEL)
+@compiled
+def ran_dry(before: Record, status: int, after: Record, fuel_burn: float) -> bool:
+    """Whether our car coasted through the lap for lack of fuel, or stopped. No mode burns as little under green."""
+    used_kg = before.fuel_kg - after.fuel_kg
+    coasted = status == GREEN and used_kg < 0.7 * fuel_burn and after.fuel_kg < 0.6 * fuel_burn
+    return bool(coasted or after.out == OUT_OF_FUEL)
+
+
+@compiled
+def finish(tables: Tables, t: int, lap: int, lines: Records, row: int, start_fuel_kg: float, cars: Records,
+           episode: int, rival: int, results: Records, outcome: Record) -> None:
+    """Complete the outcome of a finished race.
+
+    Args:
+        tables: Tables of the batch.
+        t: Row of the race in the tables.
+        lap: Laps driven by the longest race of the batch.
+        lines: Times at the line of each lap [s], (laps + 1, ?, N).
+        row: Row of the race in `lines`.
+        start_fuel_kg: Fuel of our car when the race began or was joined [kg].
+        cars: Final state, (E, N) CAR_STATE.
+        episode: Row of the race in `cars`.
+        rival: Column of the car to beat, 0 for none.
+        results: Scratch, (1, N) RESULT.
+        outcome: OUTCOME of the race, completed.
+    """
+    race = tables.of_race[t]
+    classify_race(race, lap, lines, row, cars, episode, results)
+    ours, car, driven = results[0, EGO], cars[episode, EGO], race.race_laps - tables.first
+    outcome.position, outcome.finished = ours.position, ours.status == FINISHED
+    outcome.disqualified = ours.status == DISQUALIFIED
+    outcome.beaten_by_rival = rival > 0 and results[0, rival].position < ours.position
+    # A lapped car drives fewer laps to the flag; unscaled, being lapped would shorten its race time.
+    outcome.time_s = ours.time_s * race.race_laps / max(ours.laps, 1)
+    outcome.fuel_left_laps = car.fuel_kg / race.fuel_burn
+    outcome.fuel_natural_laps = start_fuel_kg / race.fuel_burn - driven + outcome.fuel_slow_laps
+    outcome.ran_dry = outcome.ran_dry or car.out == OUT_OF_FUEL

@@ -76,7 +76,7 @@ def reference_of(scenario: Scenario) -> Reference:
     mean_s = _mean_costs(scenario, codes)
     span = ((mean_s - mean_s.min()) / scenario.length - dimensions.REGRET_FREE_S) / dimensions.REGRET_SPAN_S
     strategy = 1.0 - np.clip(span, 0.0, 1.0)
-    fastest = float(np.nanmin(real.time_s)) if np.isfinite(real.time_s).any() else 0.0
+    fastest = float(np.nanmin(real["time_s"])) if np.isfinite(real["time_s"]).any() else 0.0
     worth = worth_of(real, void, message_coverage(scenario, codes), fastest, rival, strategy,
                      scenario.length)
     # A plan of a Grand Prix takes seconds.
@@ -91,7 +91,7 @@ def reference_of(scenario: Scenario) -> Reference:
                         scenario.length)
     best = int(worth.argmax())
     return Reference(
-        position=int(final.position[top]), time_s=float(np.nan_to_num(final.time_s[top], nan=1e9)),
-        finished=bool(final.finished[top]), rival_beaten=not bool(final.beaten_by_rival[top]),
-        tyre_loss_s=float(final.tyre_loss_s[best]), codes=plans[best], stops=stops_of(plans[best]),
+        position=int(final["position"][top]), time_s=float(np.nan_to_num(final["time_s"][top], nan=1e9)),
+        finished=bool(final["finished"][top]), rival_beaten=not bool(final["beaten_by_rival"][top]),
+        tyre_loss_s=float(final["tyre_loss_s"][best]), codes=plans[best], stops=stops_of(plans[best]),
         mean_cost_s=dict(zip(sets, mean_s.tolist(), strict=True)), best_mean_s=float(mean_s.min()))

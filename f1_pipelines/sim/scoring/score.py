@@ -2,24 +2,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
 from typing import Any, Protocol
 
 import numpy as np
 
-from f1_pipelines.sim.engine.arrays import any_of
+from f1_pipelines.sim.engine.compiled import Records, compiled
 from f1_pipelines.sim.engine.parameters import HARD
 from f1_pipelines.sim.engine.race import Race
-from f1_pipelines.sim.engine.state import RaceState
+from f1_pipelines.sim.engine.race_tables import Tables
+from f1_pipelines.sim.engine.state import RUNNING, RaceState
 from f1_pipelines.sim.scenarios import EGO, Scenario
+from f1_pipelines.sim.scenarios.opponents import last_wetness
 from f1_pipelines.sim.scoring import dimensions
 from f1_pipelines.sim.scoring.announcements import can_announce
 from f1_pipelines.sim.scoring.dimensions import Score
 from f1_pipelines.sim.scoring.messages import Course, Lap, Message, comms
-from f1_pipelines.sim.scoring.outcome import RaceOutcome, outcome_of
+from f1_pipelines.sim.scoring.outcome import RaceOutcome, outcomes_of, race_outcome
 from f1_pipelines.sim.scoring.reference import Reference, reference_of
 
 FREE_LAPS = 2  # before the flag, in which handing over costs nothing
+WET_FOR_SLICKS = 0.35  # wetness at which slicks count as lost in the potential
+RACE_WEIGHT, TYRES_WEIGHT, OPERATIONS_WEIGHT = (dimensions.WEIGHTS[name] for name in ("race", "tyres", "operations"))
 
 
 class CallLog(Protocol):
@@ -43,7 +46,7 @@ def score_race(scenario: Scenario, race: Race, history: Sequence[RaceState], wal
         history: States after each lap, lap 0 first.
         wall: The log of its commands.
     """
-    outcome = outcome_of(race, history, np.array([max(scenario.column(scenario.rival), 0)])).one(0)
+    outcome = race_outcome(outcomes_of(race, history, np.array([max(scenario.column(scenario.rival), 0)]))[0])
     reference = reference_of(scenario)
     score, verdicts = _score(scenario, history, wall, outcome, 0)
     return score, {
@@ -60,8 +63,8 @@ def score_race(scenario: Scenario, race: Race, history: Sequence[RaceState], wal
 def score_batch(scenarios: Sequence[Scenario], race: Race, history: Sequence[RaceState],
                 walls: Sequence[CallLog]) -> list[Score]:
     """Scores of a batch of finished races."""
-    outcome = outcome_of(race, history, np.array([max(s.column(s.rival), 0) for s in scenarios]))
-    return [_score(s, history, wall, outcome.one(row), row)[0]
+    outcomes = outcomes_of(race, history, np.array([max(s.column(s.rival), 0) for s in scenarios]))
+    return [_score(s, history, wall, race_outcome(outcomes[row]), row)[0]
             for row, (s, wall) in enumerate(zip(scenarios, walls, strict=True))]
 
 
@@ -104,57 +107,49 @@ def score_of(scenario: Scenario, outcome: RaceOutcome, reference: Reference, sto
 
 def course_of(scenario: Scenario, history: Sequence[RaceState], wall: CallLog, row: int = 0) -> Course:
     """The facts that the messages of row `row` are checked against."""
-    laps = []
+    laps, numbers = [], scenario.numbers
     for before, after in zip(history[:scenario.laps], history[1:scenario.laps + 1], strict=True):
-        stopped = np.flatnonzero(after.stops[row] > before.stops[row])
-        running = np.flatnonzero(before.out[row] == 0)
-        gaps = before.elapsed_s[row] - before.elapsed_s[row, EGO]
-        if before.lap == 0:
-            gaps = (scenario.grid - scenario.grid[EGO]).astype(float)  # on the grid a place counts as a second
-        laps.append(Lap(int(before.status[row]), float(scenario.rain[before.lap]),
-                        {scenario.numbers[k]: float(gaps[k]) for k in running if k != EGO},
-                        frozenset(scenario.numbers[k] for k in stopped)))
+        cars = before.cars[row]
+        # On the grid a place counts as a second.
+        at_s = (cars["elapsed_s"] if before.lap else scenario.grid).tolist()
+        out, stops_before, stops_after = cars["out"].tolist(), cars["stops"].tolist(), after.stops[row].tolist()
+        laps.append(Lap(
+            int(before.races["status"][row]), float(scenario.rain[before.lap]),
+            {number: float(at_s[k] - at_s[EGO]) for k, number in enumerate(numbers) if k != EGO and not out[k]},
+            frozenset(number for k, number in enumerate(numbers) if stops_after[k] > stops_before[k])))
     stops = tuple((lap, compound, can_announce(scenario, lap)) for lap, compound in wall.stops)
     return Course(tuple(laps), stops, scenario.rival, bool(scenario.fuel_laps[EGO] < 0.1))
 
 
-def potential(race: Race, history: Sequence[RaceState], illegal: np.ndarray | int) -> np.ndarray:
-    """(E,) potential of the state: an estimate of the score if nothing changed, times the share of the race driven.
+def potential(race: Race, state: RaceState, illegal: np.ndarray) -> np.ndarray:
+    """Potential of a state, (E,): an estimate of the score if nothing changed, times the share of the race driven.
 
     0 before the start. Rewards sum to the score for any potential; this one weighs position, tyres past their cliff,
     slicks on a wet track, retirement and illegal commands.
+
+    Args:
+        race: The batch.
+        state: Its state.
+        illegal: Numbers of illegal commands so far, (E,).
     """
-    state = history[-1]
-    ahead = _cars_ahead(race, state)
-    if not (state.worn or state.any_out or race.wet or (illegal if isinstance(illegal, int) else any_of(illegal > 0))):
-        return _flawless(race.cars)[ahead] * race.share[state.lap]
-    tyres = 1.0
-    if state.worn:
-        wear, cliff = state.wear_laps[:, EGO], state.cliff_laps[:, EGO]
-        tyres = 1.0 - np.minimum(np.maximum((wear - cliff) / 8.0, 0.0), 1.0)
-    if race.wet and state.lap:
-        tyres = tyres * ~((state.compound[:, EGO] <= HARD) & (race.wetness[race.row(state.lap)] > 0.35))
-    weight, order = dimensions.WEIGHTS, np.maximum(0.0, 1.0 - dimensions.ILLEGAL_COST * illegal)
-    worth = _worth_of_place(race.cars)[ahead] + weight["tyres"] * tyres
-    if state.any_out:
-        worth = worth * (state.out[:, EGO] == 0)
-    return (worth + weight["operations"] * order) * race.share[state.lap]
+    potentials = np.empty(race.episodes)
+    _fill_potentials(race.tables, state.lap, state.cars, illegal, potentials)
+    return potentials
 
 
-def _cars_ahead(race: Race, state: RaceState) -> np.ndarray | int:
-    """(E,) number of cars ahead of ours; an int for a single race, which takes a sixth of the time."""
-    if race.episodes == 1:
-        return state.order.tolist()[0].index(EGO)
-    return (state.order == race.rows[:, :1]).argmax(axis=1)
-
-
-@cache
-def _worth_of_place(cars: int) -> np.ndarray:
-    """(N,) weighted result by number of cars ahead."""
-    return dimensions.WEIGHTS["race"] * (1.0 - dimensions.PLACE_COST * np.arange(cars))
-
-
-@cache
-def _flawless(cars: int) -> np.ndarray:
-    """(N,) potential by number of cars ahead, if nothing else costs."""
-    return _worth_of_place(cars) + dimensions.WEIGHTS["tyres"] + dimensions.WEIGHTS["operations"]
+@compiled
+def _fill_potentials(tables: Tables, lap: int, cars: Records, illegal: np.ndarray, potentials: np.ndarray) -> None:
+    for episode in range(len(cars)):
+        car, t = cars[episode, EGO], tables.row_of[episode]
+        ahead = 0
+        while cars[episode, ahead].order != EGO:
+            ahead += 1
+        tyres = 1.0 - min(max((car.wear_laps - car.cliff_laps) / 8.0, 0.0), 1.0)
+        if lap and car.compound <= HARD and last_wetness(tables, t, lap + 1) > WET_FOR_SLICKS:
+            tyres = 0.0
+        worth = RACE_WEIGHT * (1.0 - dimensions.PLACE_COST * ahead) + TYRES_WEIGHT * tyres
+        if car.out != RUNNING:
+            worth = 0.0
+        order = max(0.0, 1.0 - dimensions.ILLEGAL_COST * illegal[episode])
+        share = min(lap / tables.of_race[t].race_laps, 1.0)
+        potentials[episode] = (worth + OPERATIONS_WEIGHT * order) * share

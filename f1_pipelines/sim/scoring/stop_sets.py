@@ -5,9 +5,9 @@ import itertools
 
 import numpy as np
 
+from f1_pipelines.sim.engine.compiled import Records
 from f1_pipelines.sim.engine.parameters import GREEN, HARD, INTER, MEDIUM, SOFT, WET
 from f1_pipelines.sim.scenarios import Scenario
-from f1_pipelines.sim.scoring.outcome import Outcome
 from f1_pipelines.sim.scoring.schedules import ScenarioReplays
 from f1_pipelines.sim.scoring.search import Stops, with_fuel
 
@@ -16,12 +16,12 @@ DRY = (SOFT, MEDIUM, HARD)
 MAX_RACED_SETS, ALIKE_LAPS = 36, 6  # of a Grand Prix: sets raced; sets closer than this count as one
 
 
-def cost_s(outcome: Outcome, rival: bool, length: float) -> np.ndarray:
+def cost_s(outcome: Records, rival: bool, length: float) -> np.ndarray:
     """(K,) results in seconds: race time, places, rival, retirement. Comparable within one race only."""
-    slowest = np.nanmax(outcome.time_s) if np.isfinite(outcome.time_s).any() else 0.0
-    time_s = np.where(np.isfinite(outcome.time_s), outcome.time_s, slowest)
-    return time_s + length * (PLACE_S * outcome.position + RIVAL_S * (outcome.beaten_by_rival & rival)
-                              + LOST_S * ~outcome.finished)
+    slowest = np.nanmax(outcome["time_s"]) if np.isfinite(outcome["time_s"]).any() else 0.0
+    time_s = np.where(np.isfinite(outcome["time_s"]), outcome["time_s"], slowest)
+    return time_s + length * (PLACE_S * outcome["position"] + RIVAL_S * (outcome["beaten_by_rival"] & rival)
+                              + LOST_S * ~outcome["finished"])
 
 
 def stop_sets(scenario: Scenario) -> list[Stops]:

@@ -46,7 +46,7 @@ class PitWall:
         row = race.row(state.lap + 1)
         lap, left = state.lap + 1, race.race_laps[:, None] - (state.lap + 1)  # laps to go after the coming one
         water = self._water(race, row)
-        usual_cliff = race.tyres[2].take(state.compound + race.rows5)
+        usual_cliff = np.take_along_axis(race.tyre("cliff_laps"), state.compound, axis=1)
         worn = state.wear_laps > WORN * usual_cliff
         dry = ~self._wet_so_far[max(row - 1, 0)][:, None] & (state.used & _RAIN_TYRES == 0)
 
@@ -98,6 +98,6 @@ class PitWall:
     @staticmethod
     def _slick(race: Race, state: RaceState, left: np.ndarray) -> np.ndarray:
         """The softest slick that lasts to the flag, soft only for the last quarter, (E, N)."""
-        lasts = [WORN * race.tyres[2].take(compound + race.rows5) for compound in (SOFT, MEDIUM)]
+        lasts = [WORN * race.tyre("cliff_laps")[:, compound:compound + 1] for compound in (SOFT, MEDIUM)]
         soft = (left <= lasts[0]) & (left <= 0.25 * race.race_laps[:, None])
         return np.where(soft, SOFT, np.where(left <= lasts[1], MEDIUM, HARD)) + np.zeros_like(state.compound)

@@ -16,8 +16,8 @@ from f1_pipelines.identity.weekend import Weekend
 from f1_pipelines.sim import Calls, CircuitParameters, Race, RaceSetup, RaceState, classify, prepare
 from f1_pipelines.sim.engine import noise
 from f1_pipelines.sim.engine.parameters import INTER, RED, VSC, WET
-from f1_pipelines.sim.engine.state import gaps, new_state
-from f1_pipelines.sim.engine.step import drive_lap
+from f1_pipelines.sim.engine.state import new_state
+from f1_pipelines.sim.engine.step import step_with_effects
 from f1_pipelines.sim.engine.weather import INTER_WET_CROSSOVER, SLICK_INTER_CROSSOVER, showers
 from f1_pipelines.sim.teams import plans
 from f1_pipelines.sim.teams.pit_wall import FEEL, PitWall
@@ -142,22 +142,18 @@ def _run(race: Race, wall: PitWall, in_pit_lane: np.ndarray) -> tuple[list[RaceS
     states, stops = [state], []
     while state.lap < race.laps:
         calls: Calls = wall(race, state)
-        after, parts = drive_lap(race, state, calls)
+        after, effects = step_with_effects(race, state, calls)
         if state.lap == 0 and in_pit_lane.any():
-            after = _delayed(race, after, PIT_LANE_START_S * in_pit_lane)
-        stops.append(parts.get("stop", np.zeros(in_pit_lane.shape)))
+            after = _delayed(after, PIT_LANE_START_S * in_pit_lane)
+        stops.append(effects["stop"])
         state = after
         states.append(state)
     return states, stops
 
 
-def _delayed(race: Race, state: RaceState, delay_s: np.ndarray) -> RaceState:
+def _delayed(state: RaceState, delay_s: np.ndarray) -> RaceState:
     """The state with cars moved back in time: the engine has no pit-lane start."""
-    elapsed = state.elapsed_s + delay_s
-    order = elapsed.argsort(axis=1, kind="stable") + race.rows
-    gap, leader = gaps(elapsed.take(order), order)
-    return state.after(elapsed_s=elapsed, order=order, gap_ahead_s=gap, leader_s=leader,
-                       line_s=(*state.line_s[:-1], elapsed))
+    return state.after(elapsed_s=state.elapsed_s + delay_s)
 
 
 def _driven_races(race: Race, states: list[RaceState], stops: list[np.ndarray], starts: list[Start],
@@ -169,8 +165,9 @@ def _driven_races(race: Race, states: list[RaceState], stops: list[np.ndarray], 
     status, left = (np.stack([getattr(s, name) for s in before]) for name in ("status", "status_left"))
     # Time in the lane does not depend on the other cars: green loss, the crew's scatter, and the bypass.
     column = np.where((status == VSC) & (left == 1), 4, status)[:, :, None]
-    scatter = np.stack(stops) - race.stop_loss_s.take(column + race.rows5[None])
-    lane = race.stop_loss_s.take(race.rows5)[None] + scatter + LANE_BYPASS_S
+    losses = race.tables.stop_loss_s
+    scatter = np.stack(stops) - losses[np.arange(race.episodes)[:, None], column]
+    lane = losses[:, :1] + scatter + LANE_BYPASS_S
     lane = np.where(status[:, :, None] == RED, race.engine.red_stoppage_s, lane)
     lane = np.where(changed, np.round(lane, 3), np.nan)
     line = np.round(np.stack([s.elapsed_s for s in states]), 3)

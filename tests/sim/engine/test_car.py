@@ -19,14 +19,13 @@ from f1_pipelines.sim.engine.drive import (
     Calls,
     drive_code,
 )
-from f1_pipelines.sim.engine.events import BadCall
 from f1_pipelines.sim.engine.parameters import HARD, INTER, MEDIUM, SC, SOFT, WET, CircuitParameters, describe
 from f1_pipelines.sim.engine.priors import circuit_prior, prior_rows
 from f1_pipelines.sim.engine.race import prepare
 from f1_pipelines.sim.engine.results import DISQUALIFIED, FINISHED, RETIRED, check_race, classify, explain
 from f1_pipelines.sim.engine.setup import BadSetup, RaceSetup
 from f1_pipelines.sim.engine.state import ACCIDENT, OUT_OF_FUEL, new_state
-from f1_pipelines.sim.engine.step import RaceOver, run, step
+from f1_pipelines.sim.engine.step import BadCall, RaceOver, run, step
 
 GREEN_10 = np.zeros((1, 10), int)
 
@@ -129,13 +128,15 @@ def test_tyre_temperature_can_be_managed(quiet):
 
 
 def test_each_tyre_is_best_at_its_wetness():
-    ratio = weather.lap_ratio(np.array([0.0, 0.1, 0.24, 0.26, 0.5, 0.78, 0.82, 1.0]))
-    best = ratio[:, [SOFT, INTER, WET]].argmin(axis=1)
-    assert best.tolist() == [0, 0, 0, 1, 1, 1, 2, 2]
-    dry_lap = weather.lap_ratio(np.array(weather.SLICK_INTER_CROSSOVER))
-    assert dry_lap[SOFT] == pytest.approx(1.115, abs=0.01)  # measured: the field switches at 1.12
-    assert dry_lap[INTER] == pytest.approx(1.112, abs=0.01)
-    assert weather.lap_ratio(np.array(weather.INTER_WET_CROSSOVER))[INTER] == pytest.approx(1.27, abs=0.01)
+    def best(wetness: float) -> int:
+        return min((SOFT, INTER, WET), key=lambda compound: weather.lap_ratio(compound, wetness))
+
+    assert [best(wetness) for wetness in (0.0, 0.1, 0.24, 0.26, 0.5, 0.78, 0.82, 1.0)] == [
+        SOFT, SOFT, SOFT, INTER, INTER, INTER, WET, WET]
+    crossover = weather.SLICK_INTER_CROSSOVER
+    assert weather.lap_ratio(SOFT, crossover) == pytest.approx(1.115, abs=0.01)  # measured: the field switches at 1.12
+    assert weather.lap_ratio(INTER, crossover) == pytest.approx(1.112, abs=0.01)
+    assert weather.lap_ratio(INTER, weather.INTER_WET_CROSSOVER) == pytest.approx(1.27, abs=0.01)
 
 
 def test_rain_soaks_quickly_and_dries_slowly():
@@ -212,15 +213,15 @@ def test_retirements_and_closed_tracks_come_as_often_as_measured():
 def test_lap_and_stop_scatter_are_those_of_real_races():
     circuit = CircuitParameters(lap_scatter_s=0.36)
     race = prepare(RaceSetup((circuit,), np.arange(500), np.zeros(20), race_laps=30))
-    lap = race.noise_s
+    lap, stop_s = race.tables.lap_of_car["noise_s"], race.tables.lap_of_car["stop_s"]
     assert abs(np.median(lap)) < 0.08
     assert np.median(np.abs(lap - np.median(lap))) * 1.4826 == pytest.approx(0.36, abs=0.06)
     assert (lap > 1).mean() == pytest.approx(0.064, abs=0.02)  # measured: 6.4 % lose more than a second
     assert (lap < -1).mean() == pytest.approx(0.013, abs=0.008)  # and 1.3 % gain one
     assert np.corrcoef(np.clip(lap[1:], -1, 1).ravel(), np.clip(lap[:-1], -1, 1).ravel())[0, 1] > 0.3
-    assert (race.stop_s > 3).mean() == pytest.approx(0.10, abs=0.03)
-    assert (race.stop_s > 6).mean() == pytest.approx(0.046, abs=0.02)
-    assert race.stop_s.min() >= -2.5  # no stop is free: the shortest real loss is 18.6 s
+    assert (stop_s > 3).mean() == pytest.approx(0.10, abs=0.03)
+    assert (stop_s > 6).mean() == pytest.approx(0.046, abs=0.02)
+    assert stop_s.min() >= -2.5  # no stop is free: the shortest real loss is 18.6 s
 
 
 def test_bad_setups_say_what_is_wrong():

@@ -200,8 +200,8 @@ def test_an_unknown_policy_names_the_valid_ones():
         play("dry_strategy_sprint", 1, "grpo")
 
 
-def test_racing_needs_numpy_only():
-    extra = {"torch", "pandas", "scipy", "gymnasium", "dagster", "duckdb", "openenv"}
+def test_racing_needs_numpy_and_numba_only():
+    extra = {"torch", "pandas", "gymnasium", "dagster", "duckdb", "openenv"}
     code = ("import sys, f1_pipelines.sim.policies, f1_pipelines.sim.environment.vector; "
             f"print(sorted({extra} & set(sys.modules)))")
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)

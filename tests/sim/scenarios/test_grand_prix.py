@@ -9,19 +9,17 @@ import pytest
 
 from f1_pipelines.sim.engine.parameters import GREEN, HARD, SC
 from f1_pipelines.sim.engine.priors import circuit_prior
-from f1_pipelines.sim.engine.race import Race, prepare
+from f1_pipelines.sim.engine.race import prepare
 from f1_pipelines.sim.engine.results import DISQUALIFIED, check_race, classify
 from f1_pipelines.sim.engine.step import run
 from f1_pipelines.sim.scenarios import (
     BadScenario,
     make_grand_prix,
     make_scenario,
-    plans_of,
-    repeat,
     setup_of,
 )
 from f1_pipelines.sim.scenarios.grand_prix import dry_plans
-from f1_pipelines.sim.scenarios.opponents import calls_with
+from tests.sim.scenarios.fields import stay_out_all
 
 SEEDS = range(60)
 
@@ -56,9 +54,7 @@ def test_stated_chances_are_true(grand_prix, races):
 
 
 def test_its_races_are_sound(races):
-    race, plans = prepare(setup_of(races)), plans_of(races)
-    no_call, racing = np.full(len(races), -1), np.ones(len(races), dtype=int)
-    history = run(race, lambda race, state: calls_with(race, state, plans, no_call, racing), record=True)
+    race, history = stay_out_all(races)
     assert not check_race(race, history)
     result = classify(race, history[-1])
     assert not (result.status[:, 1:] == DISQUALIFIED).any()
@@ -105,17 +101,22 @@ def test_a_weekend_with_too_few_cars_or_laps_is_refused(grand_prix):
         make_grand_prix(replace(grand_prix, laps=1), 2, 1)
 
 
-def test_repeating_a_race_is_preparing_it_again(grand_prix):
-    """Holds for every table of the engine, whatever its axes."""
+def test_taking_races_is_preparing_them_again(grand_prix):
+    """Holds for every race of the batch, in every lap."""
     sprints = [make_scenario("weather_roulette", k) for k in range(3)] + [make_scenario("late_safety_car", 2)]
     full = [make_grand_prix(grand_prix, 7, seed) for seed in range(2)]
     for scenarios, first, episodes in ((sprints, 2, [2, 0, 0, 3, 1]), (sprints[:1], 0, [0] * 4), (full, 0, [1, 0, 1])):
         setup, episodes = setup_of(scenarios), np.array(episodes)
-        quick, slow = repeat(prepare(setup, first=first), episodes), prepare(setup.take(episodes), first=first)
-        for name, expected in vars(slow).items():
-            if name not in ("setup", "engine"):
-                assert np.array_equal(getattr(quick, name), expected), name
-        assert isinstance(quick, Race) and quick.setup.seeds.tolist() == slow.setup.seeds.tolist()
+        quick, slow = prepare(setup, first=first).take(episodes), prepare(setup.take(episodes), first=first)
+        assert quick.setup.seeds.tolist() == slow.setup.seeds.tolist()
+        for name, expected in slow.tables._asdict().items():
+            table, rows = getattr(quick.tables, name), quick.tables.row_of
+            if name in ("lap_of_race", "lap_of_car"):
+                assert np.array_equal(table[:, rows], expected), name
+            elif name not in ("row_of", "status_effects", "drives", "engine", "first"):
+                assert np.array_equal(table[rows], expected), name
+        for one, other in zip(run(quick, record=True), run(slow, record=True), strict=True):
+            assert np.array_equal(one.cars, other.cars) and np.array_equal(one.races, other.races)
 
 
 def test_circuits_may_be_given_and_are_part_of_the_sprint():

@@ -10,9 +10,7 @@ import numpy as np
 import pytest
 
 from f1_pipelines.sim.engine.parameters import GREEN, HARD, INTER, SC
-from f1_pipelines.sim.engine.race import prepare
 from f1_pipelines.sim.engine.results import DISQUALIFIED, check_race, classify
-from f1_pipelines.sim.engine.step import run
 from f1_pipelines.sim.scenarios import (
     FAMILIES,
     MAX_SEED,
@@ -20,26 +18,17 @@ from f1_pipelines.sim.scenarios import (
     BadScenario,
     UnknownFamily,
     make_scenario,
-    plans_of,
     seeds_of,
-    setup_of,
     split_of,
 )
-from f1_pipelines.sim.scenarios.opponents import calls_with
 from f1_pipelines.sim.scenarios.plans import DEFENDER, GAMBLER, OPPORTUNIST, UNDERCUTTER
+from tests.sim.scenarios.fields import stay_out_all
 
 COUNT = 120
 
 
 def field(family: str, count: int = COUNT):
     return [make_scenario(family, seed) for seed in range(count)]
-
-
-def stay_out_all(scenarios):
-    """Races in which our car never stops: (race, states after each lap)."""
-    race, plans = prepare(setup_of(scenarios)), plans_of(scenarios)
-    no_call, racing = np.full(len(scenarios), -1), np.ones(len(scenarios), dtype=int)
-    return race, run(race, lambda race, state: calls_with(race, state, plans, no_call, racing), record=True)
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -1,0 +1,62 @@
+"""The machine code of the simulator belongs to its sources."""
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from f1_pipelines.sim.engine import compiled
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture
+def sources(tmp_path, monkeypatch) -> Path:
+    """A copy of the simulator, which the cache folder is named after."""
+    copy = tmp_path / "sim"
+    shutil.copytree(compiled.SIM, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.setattr(compiled, "SIM", copy)
+    compiled.cache_folder.cache_clear()
+    yield copy
+    compiled.cache_folder.cache_clear()
+
+
+def folder_name() -> str:
+    compiled.cache_folder.cache_clear()
+    return compiled.cache_folder().name
+
+
+def test_any_change_of_the_sources_gives_another_cache_folder(sources):
+    """numba compares only the file of a function, not those of the functions that it calls."""
+    names = {folder_name()}
+    assert names == {folder_name()}
+    for path in (sources / "engine" / "tyres.py", sources / "scenarios" / "opponents.py"):
+        path.write_text(path.read_text() + "\n")
+        names.add(folder_name())
+    (sources / "engine" / "tyres.py").rename(sources / "engine" / "sets.py")
+    assert len({*names, folder_name()}) == 4
+
+
+def test_compiling_drops_the_code_of_other_sources(tmp_path):
+    package = tmp_path / "f1_pipelines"
+    shutil.copytree(compiled.SIM, package / "sim", ignore=shutil.ignore_patterns("__pycache__"))
+    (package / "__init__.py").touch()
+    old = package / "sim" / "__pycache__" / f"{compiled.PREFIX}0"
+    old.mkdir(parents=True)
+    code = ("from f1_pipelines.sim import compile; from f1_pipelines.sim.engine.compiled import cache_folder; "
+            "compile.drop_other_code(); print(cache_folder().parent)")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=True)
+    assert done.stdout.strip() == str(old.parent)
+    assert not old.exists()
+
+
+def test_coverage_leaves_compiled_files_alone():
+    """slipcover changes the bytecode that numba compiles."""
+    with_compiled = sorted(path.relative_to(ROOT).as_posix() for path in compiled.SIM.rglob("*.py")
+                           if "\n@compiled\n" in path.read_text())
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    assert settings["tool"]["slipcover"]["omit"] == with_compiled
