@@ -152,7 +152,7 @@ def race_figures(circuit: str, stops: int, count: int) -> dict[str, float]:
         green = (before.status == 0)[:, None]
         free = before.running & after.running & green & (after.stops == before.stops)
         place = before.position
-        ahead = np.take_along_axis(before.order - race.rows, np.maximum(place - 2, 0), axis=1)
+        ahead = np.take_along_axis(before.order, np.maximum(place - 2, 0), axis=1)
         both = free & np.take_along_axis(free, ahead, axis=1) & (place > 1)
         now = np.take_along_axis(after.position, ahead, axis=1)
         passes += (both & (before.gap_ahead_s < 2.0) & (after.position < now)).sum()
@@ -178,7 +178,7 @@ def race_figures(circuit: str, stops: int, count: int) -> dict[str, float]:
                                       zip(grid, first.position, alive, strict=True)])
     for lap, places in ((1, (2, 5, 10, 20)), (10, (10,))):
         state = history[lap]
-        line = np.take_along_axis(state.elapsed_s, state.order - race.rows, axis=1)
+        line = np.take_along_axis(state.elapsed_s, state.order, axis=1)
         line[line > 1e8] = np.nan
         clean = (status[:lap] == 0).all(axis=0)
         for place in places:
@@ -227,11 +227,10 @@ def pass_table(count: int) -> dict[str, list[str]]:
     history = run(race, planned(*stop_plans(count, 20, race.laps, 2), 0.4, 0.12), record=True)
     gap_at, adv_at, passed = [], [], []
     for before, after in zip(history[2:], history[3:], strict=False):
-        wear = race.tyres[1].take(before.compound + race.rows5) * before.wear_laps
-        free_s = np.asarray(setup.car_pace_s) + wear + race.tyres[0].take(before.compound + race.rows5)
+        free_s = np.asarray(setup.car_pace_s) + before.slope_s * before.wear_laps + before.offset_s
         free = before.running & after.running & (before.status == 0)[:, None] & (after.stops == before.stops)
         place = before.position
-        ahead = np.take_along_axis(before.order - race.rows, np.maximum(place - 2, 0), axis=1)
+        ahead = np.take_along_axis(before.order, np.maximum(place - 2, 0), axis=1)
         both = free & np.take_along_axis(free, ahead, axis=1) & (place > 1) & (before.gap_ahead_s < 2)
         gap_at.append(before.gap_ahead_s[both])
         adv_at.append((np.take_along_axis(free_s, ahead, axis=1) - free_s)[both])
@@ -247,7 +246,7 @@ def pass_table(count: int) -> dict[str, list[str]]:
 
 def _spread(state: RaceState, race: Race, limit_s: float) -> np.ndarray:
     """Seconds from the leader to the last car within `limit_s`, (E,)."""
-    behind = state.elapsed_s - state.leader_s
+    behind = state.elapsed_s - state.leader_s[:, None]
     return np.where(behind < limit_s, behind, 0.0).max(axis=1)
 
 

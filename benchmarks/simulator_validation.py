@@ -17,7 +17,6 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 
 from f1_pipelines.calibration.circuits import circuit_parameters, circuit_rows
@@ -28,6 +27,7 @@ from f1_pipelines.calibration.replay import REPLAY_ENGINE
 from f1_pipelines.calibration.validation import INPUTS, replayable, summarise, validate
 from f1_pipelines.calibration.wet import wet_ratios
 from f1_pipelines.identity.weekends import known_weekends
+from f1_pipelines.sim.engine.parameters import INTER, SOFT, WET
 from f1_pipelines.sim.engine.weather import INTER_WET_CROSSOVER, SLICK_INTER_CROSSOVER, lap_ratio
 from f1_pipelines.sources.f1db.release import F1dbRelease
 from f1_pipelines.sources.f1db.source import F1dbSource
@@ -114,6 +114,9 @@ def show_circuits(circuits: pd.DataFrame) -> None:
     print(table(pd.DataFrame(rows, columns=columns)))
 
 
+TYRES = {"slick": SOFT, "inter": INTER, "wet": WET}
+
+
 def show_noise_and_rain(evidence) -> None:
     clean = evidence.staged[evidence.staged["clean"] & evidence.staged["weekend"].isin(list(evidence.fits))]
     shape = noise_shape(residuals(clean, evidence.fits))
@@ -122,9 +125,9 @@ def show_noise_and_rain(evidence) -> None:
         ["count", "25%", "50%", "75%"]]
     print("Rain tyres over a dry lap, real:")
     print(table(ratio.reset_index()))
-    wet = {w: lap_ratio(np.array(w)) for w in (SLICK_INTER_CROSSOVER, 0.5, INTER_WET_CROSSOVER)}
-    print("the engine, by wetness: " + "; ".join(f"{w}: slick {r[0]:.2f}, inter {r[3]:.2f}, wet {r[4]:.2f}"
-                                                 for w, r in wet.items()))
+    print("the engine, by wetness: " + "; ".join(
+        f"{w}: " + ", ".join(f"{name} {lap_ratio(compound, w):.2f}" for name, compound in TYRES.items())
+        for w in (SLICK_INTER_CROSSOVER, 0.5, INTER_WET_CROSSOVER)))
 
 
 def show_laps(summary: pd.DataFrame) -> None:

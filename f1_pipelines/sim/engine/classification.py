@@ -3,8 +3,8 @@ from __future__ import annotations
 
 from f1_pipelines.sim.engine.compiled import Record, Records, compiled
 from f1_pipelines.sim.engine.parameters import COMPOUNDS, HARD
-from f1_pipelines.sim.engine.race_tables import record
 from f1_pipelines.sim.engine.state import OUT_S
+from f1_pipelines.sim.engine.tables import record
 
 FINISHED, RETIRED, DISQUALIFIED = range(3)
 RESULT = record(

@@ -3,8 +3,8 @@ from __future__ import annotations
 
 from f1_pipelines.sim.engine.compiled import Record, Records, compiled
 from f1_pipelines.sim.engine.parameters import HARD, INTER, MEDIUM, RED, VSC, WET
-from f1_pipelines.sim.engine.race_tables import Tables
 from f1_pipelines.sim.engine.state import ACCIDENT, MECHANICAL, OUT_OF_FUEL, RUNNING
+from f1_pipelines.sim.engine.tables import Tables
 from f1_pipelines.sim.engine.weather import INTER_WET_CROSSOVER, SLICK_INTER_CROSSOVER, accident_ratio
 
 VSC_ENDING = 4  # column of `Tables.stop_loss_s`, after the statuses

@@ -12,8 +12,8 @@ from f1_pipelines.sim.engine import events, tyres
 from f1_pipelines.sim.engine.compiled import Record, Records, compiled
 from f1_pipelines.sim.engine.drive import LASTING
 from f1_pipelines.sim.engine.parameters import GREEN, RED, SC, VSC
-from f1_pipelines.sim.engine.race_tables import Tables, record
 from f1_pipelines.sim.engine.state import ACCIDENT, OUT_S, RUNNING, copy_car, copy_race, fill_gaps, sort_by_time
+from f1_pipelines.sim.engine.tables import Tables, record
 from f1_pipelines.sim.engine.track_status import next_status
 from f1_pipelines.sim.engine.traffic import follow, race_on, swap, yield_places
 

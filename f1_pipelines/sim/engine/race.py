@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from f1_pipelines.sim.engine.parameters import EngineParameters
-from f1_pipelines.sim.engine.race_tables import Batch, Tables, tables_of
+from f1_pipelines.sim.engine.race_tables import Batch, tables_of
 from f1_pipelines.sim.engine.setup import RaceSetup, check_setup
+from f1_pipelines.sim.engine.tables import Tables
 
 
 @dataclass(frozen=True, eq=False)

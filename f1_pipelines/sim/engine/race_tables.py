@@ -1,7 +1,4 @@
-"""The tables that `prepare` builds for a batch: structured arrays, so that compiled code passes one record around.
-
-Axes: T races of the tables, N cars, L laps. Lap tables use the row `lap - first - 1`.
-"""
+"""The tables that `prepare` builds for a batch, one function per subject: `tables_of(batch)`. Axes as in `Tables`."""
 from __future__ import annotations
 
 from typing import Any, NamedTuple
@@ -9,8 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from f1_pipelines.sim.engine import noise, track_status
-from f1_pipelines.sim.engine.compiled import Record, compiled
 from f1_pipelines.sim.engine.drive import DRIVES
+from f1_pipelines.sim.engine.lap_draws import DRAW_SCALE, fill_laps
 from f1_pipelines.sim.engine.parameters import (
     COMPOUNDS,
     GREEN,
@@ -24,63 +21,19 @@ from f1_pipelines.sim.engine.parameters import (
 )
 from f1_pipelines.sim.engine.priors import REFERENCE_AGE_LAPS
 from f1_pipelines.sim.engine.setup import RaceSetup
-from f1_pipelines.sim.engine.weather import DAMP, WET_SCATTER, wetness_by_lap
+from f1_pipelines.sim.engine.tables import (
+    ENGINE,
+    LAP_OF_CAR,
+    LAP_OF_RACE,
+    OF_CAR,
+    OF_RACE,
+    STATUS_EFFECT,
+    TYRE,
+    Tables,
+)
+from f1_pipelines.sim.engine.weather import DAMP, wetness_by_lap
 
-
-def record(numbers: str, counts: str = "", flags: str = "") -> np.dtype[Any]:
-    """The type of a record of float64 `numbers`, int64 `counts` and bool `flags`, given as names."""
-    return np.dtype([(name, kind) for names, kind in ((numbers, "f8"), (counts, "i8"), (flags, "?"))
-                     for name in names.split()])
-
-
-OF_RACE = record(
-    "base_lap_s gap_ratio "  # s of advantage that a second of gap asks for
-    "fuel_effect fuel_burn "  # s/kg, kg/lap
-    "dirty_air dirty_reach "  # s, 1/s
-    "wear_scale heat_c lapped_loss fresh_s "  # x, C, s/lap, s that a new set adds to a lap (negative)
-    "first_lap_loss standstill "  # s, s (part of the stop's loss)
-    "start_wetness",
-    "race_laps",
-    "standing_start "  # whether it starts from the grid in these tables
-    "given_status "  # whether the status of every lap is given, or else drawn
-    "two_compounds")  # whether the two-compound rule holds
-OF_CAR = record(
-    "start_key "  # sort key of the order after lap 1
-    "accident accident_first mechanical other",  # chance per lap; other: mechanical failure or puncture by debris
-    "grid_place mate")  # column of the car in this place before the start; column of the team mate, own if none
-LAP_OF_RACE = record(
-    "circuit_s "  # circuit and trend
-    "neutral_s "  # green lap of a median car on used mediums, without its fuel
-    "wetness event_u duration_u",  # 0 to 1; draws for the status of the next lap
-    "status status_age status_left")  # where they are given
-LAP_OF_CAR = record(
-    "lap_s noise_s unseen_s "  # circuit, trend, car, driver and noise; noise; minus the part that opens no pass
-    "needed_s "  # advantage needed to pass with no gap
-    "follow_s "  # by place: least time behind the leader of a train, summed up
-    "stop_s hazard_u puncture_u cliff_factor")  # the last one of a set put on after that lap
-TYRE = record("offset_s slope_s cliff_laps")  # s, s per lap of wear, laps of wear
-ENGINE = record(" ".join(name for name, value in vars(EngineParameters()).items() if not isinstance(value, tuple)))
-STATUS_EFFECT = record("wear fuel temp_c hazard")  # x, x, C added to the tyres, x
 START_SCALE = 1.05  # places of scatter per mean place changed
-
-
-class Tables(NamedTuple):
-    """Everything that does not change during a race."""
-
-    row_of: np.ndarray  # (E,) race of the tables that each episode drives
-    of_race: np.ndarray  # (T,) OF_RACE
-    of_car: np.ndarray  # (T, N) OF_CAR
-    lap_of_race: np.ndarray  # (L + 1, T) LAP_OF_RACE; of the last row only the status counts
-    lap_of_car: np.ndarray  # (L, T, N) LAP_OF_CAR
-    tyres: np.ndarray  # (T, 5) TYRE by compound
-    stop_loss_s: np.ndarray  # (T, 5) under green, VSC, SC, red, ending VSC
-    slow_ratio: np.ndarray  # (T, 2, K) x green lap: leader and others; VSC, its end, SC by lap
-    status_rates: np.ndarray  # (T, 2, 4) background chance of each status in lap 1 and in others
-    status_factors: np.ndarray  # (T, 4) how readily retirements close the track
-    status_effects: np.ndarray  # (4,) STATUS_EFFECT
-    drives: np.ndarray  # (256,) DRIVE
-    engine: np.ndarray  # (1,) ENGINE
-    first: int  # laps already driven
 
 
 class Batch(NamedTuple):
@@ -135,7 +88,7 @@ def tables_of(batch: Batch) -> Tables:
     lap_of_race, lap_of_car = _laps_of_races(batch, laps), np.empty((laps, *batch.numbers.shape), LAP_OF_CAR)
     of_race, of_car, engine = _of_races(batch), _of_cars(batch), engine_record(batch.setup.engine)
     of_race["two_compounds"] &= ~_is_wet(lap_of_race["wetness"][:-1], batch)
-    _fill_laps_of_cars(batch.seeds, batch.numbers, lap_of_race, _draw_scales(batch), engine, batch.first, lap_of_car)
+    fill_laps(batch.seeds, batch.numbers, lap_of_race, _draw_scales(batch), engine, batch.first, lap_of_car)
     pace = broadcast(batch.setup.car_pace_s, batch.numbers.shape) + broadcast(
         batch.setup.driver_pace_s, batch.numbers.shape)
     lap_of_car["lap_s"] = lap_of_car["noise_s"] + (lap_of_race["circuit_s"][:-1, :, None] + pace)
@@ -237,11 +190,6 @@ def _is_wet(wetness: np.ndarray, batch: Batch) -> np.ndarray:
     return np.asarray(((wetness > DAMP) & driven).any(axis=0))
 
 
-DRAW_SCALE = record("lap_scatter stop_scatter "  # s
-                    "needed_s needed_scale "  # advantage to pass with no gap: median and scale, s
-                    "unseen")  # minus the share of a lost second that opens no pass
-
-
 def _draw_scales(batch: Batch) -> np.ndarray:
     circuit, engine = batch.circuit, batch.setup.engine
     scales, slope = np.zeros(len(batch.seeds), DRAW_SCALE), circuit("pass_per_advantage")
@@ -252,69 +200,6 @@ def _draw_scales(batch: Batch) -> np.ndarray:
     openness = np.minimum(np.maximum(1.0 - circuit("pass_circuit") / engine.pass_shut_logit, 0.0), 1.0)
     scales["unseen"] = engine.pass_lap_noise * openness - 1.0
     return scales
-
-
-@compiled
-def _fill_laps_of_cars(seeds: np.ndarray, numbers: np.ndarray, lap_of_race: np.ndarray, scales: np.ndarray,
-                       engine: np.ndarray, first: int, out: np.ndarray) -> None:
-    """Draw all noise by lap and car."""
-    for race in range(len(seeds)):
-        for row in range(len(out)):
-            _fill_places(seeds[race], first + row + 1, engine[0], race, row, out)
-            wet = lap_of_race[row, race].wetness > DAMP
-            key = noise.lap_key(seeds[race], first + row + 1)
-            for car in range(numbers.shape[1]):
-                _fill_car(key, seeds[race], first + row + 1, numbers[race, car], wet, scales[race], engine[0],
-                          out[row, race, car])
-
-
-@compiled
-def _fill_places(seed: np.uint64, lap: int, engine: Record, race: int, row: int, out: np.ndarray) -> None:
-    """Draw following distances by place. One lasts some laps: drawn anew each lap, every car would drift to its
-    largest draw."""
-    key, total = noise.lap_key(seed, lap // int(engine.follow_laps)), 0.0
-    for place in range(out.shape[2]):
-        u = noise.uniform(key, noise.EPISODE + 2 + place, noise.SLOT)
-        total += engine.follow_gap_min_s + (engine.follow_gap_max_s - engine.follow_gap_min_s) * u
-        out[row, race, place].follow_s = total
-
-
-@compiled
-def _fill_car(key: np.uint64, seed: np.uint64, lap: int, number: int, wet: bool, scale: Record, engine: Record,
-              out: Record) -> None:
-    """Draw the lap of one car."""
-    drawn = _raw_noise(key, number, scale, engine)
-    # Noise carries over from the two laps before, also into a race that is joined under way; a large loss is capped.
-    if lap > 1:
-        drawn += _carried(_raw_noise(noise.lap_key(seed, lap - 1), number, scale, engine), engine)
-    if lap > 2:
-        drawn += _carried(_raw_noise(noise.lap_key(seed, lap - 2), number, scale, engine), engine) * engine.noise_carry
-    drawn -= engine.noise_centre * scale.lap_scatter  # the base lap is a median: half of the noise lies on either side
-    out.noise_s = drawn * WET_SCATTER if wet else drawn
-    out.unseen_s = out.noise_s * scale.unseen
-    out.needed_s = scale.needed_s + noise.logistic_quantile(
-        noise.uniform(key, number, noise.PASS)) * scale.needed_scale
-    out.stop_s = noise.heavy_tailed_quantile(
-        noise.uniform(key, number, noise.STOP), engine.stop_noise_below * scale.stop_scatter,
-        engine.stop_noise_above * scale.stop_scatter, engine.stop_noise_best_s, engine.stop_noise_worst_s)
-    out.hazard_u = noise.uniform(key, number, noise.HAZARD)
-    out.puncture_u = noise.uniform(key, number, noise.PUNCTURE)
-    out.cliff_factor = 1.0 + engine.cliff_spread * (2.0 * noise.uniform(key, number, noise.CLIFF) - 1.0)
-
-
-@compiled
-def _raw_noise(key: np.uint64, number: int, scale: Record, engine: Record) -> float:
-    """Noise of a lap before any carries over [s]."""
-    return noise.heavy_tailed_quantile(
-        noise.uniform(key, number, noise.LAP), engine.noise_below * scale.lap_scatter,
-        engine.noise_above * scale.lap_scatter, engine.noise_best_s, engine.noise_worst_s)
-
-
-@compiled
-def _carried(noise_s: float, engine: Record) -> float:
-    """What the next lap takes over of a lap's noise [s]."""
-    cap = engine.noise_carry_cap_s
-    return min(max(noise_s, -cap), cap) * engine.noise_carry
 
 
 def _tyres(batch: Batch) -> np.ndarray:

@@ -9,9 +9,9 @@ from f1_pipelines.sim.engine.classification import DISQUALIFIED, FINISHED, RESUL
 from f1_pipelines.sim.engine.compiled import Records, compiled
 from f1_pipelines.sim.engine.drive import NO_CALLS, Calls
 from f1_pipelines.sim.engine.race import Race
-from f1_pipelines.sim.engine.race_tables import Tables
 from f1_pipelines.sim.engine.state import RUNNING, RaceState
 from f1_pipelines.sim.engine.step import step_with_effects
+from f1_pipelines.sim.engine.tables import Tables
 
 __all__ = ["DISQUALIFIED", "FINISHED", "RETIRED", "Classification", "check_race", "classify", "explain"]
 

@@ -8,7 +8,7 @@ import numpy as np
 from f1_pipelines.sim.engine.compiled import Record, compiled
 from f1_pipelines.sim.engine.drive import DEFAULT_DRIVE
 from f1_pipelines.sim.engine.race import Race
-from f1_pipelines.sim.engine.race_tables import record
+from f1_pipelines.sim.engine.tables import record
 
 RUNNING, ACCIDENT, MECHANICAL, OUT_OF_FUEL = range(4)
 OUT_S = 1e9  # elapsed_s of a retired car, less a million for each lap it drove: sorts behind all running cars

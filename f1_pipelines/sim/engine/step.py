@@ -12,9 +12,9 @@ from f1_pipelines.sim.engine.drive import NO_CALLS, Calls
 from f1_pipelines.sim.engine.lap import CALL, CAR_LAP, NO_CALL, drive_lap
 from f1_pipelines.sim.engine.parameters import WET
 from f1_pipelines.sim.engine.race import Race, prepare
-from f1_pipelines.sim.engine.race_tables import Tables
 from f1_pipelines.sim.engine.setup import RaceSetup
 from f1_pipelines.sim.engine.state import RaceState, new_state
+from f1_pipelines.sim.engine.tables import Tables
 from f1_pipelines.sim.engine.traffic import LINE
 
 ENGINE_VERSION = 2  # raised by every change that moves a race; datasets and evaluations record it

@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 
 from f1_pipelines.sim.engine.compiled import Record, Records, compiled
-from f1_pipelines.sim.engine.race_tables import record
+from f1_pipelines.sim.engine.tables import record
 
 YIELD_WITHIN_S = 2.0  # a car does not wait for one that is further behind; assumption
 LINE = record(

@@ -17,8 +17,8 @@ from f1_pipelines.sim.engine.drive import MODES, RACE, TEMP_NORMAL, TEMPS, drive
 from f1_pipelines.sim.engine.lap import CALL
 from f1_pipelines.sim.engine.parameters import COMPOUNDS, SC, STATUSES, VSC
 from f1_pipelines.sim.engine.race import prepare
-from f1_pipelines.sim.engine.race_tables import Tables
 from f1_pipelines.sim.engine.state import RaceState, new_state
+from f1_pipelines.sim.engine.tables import Tables
 from f1_pipelines.sim.environment.answers import NOT_UNDERSTOOD, answer_of
 from f1_pipelines.sim.environment.commands import CAR, GRAMMAR, TEXT, VERBS, BadCommand, Command, parse
 from f1_pipelines.sim.environment.inspections import Answer

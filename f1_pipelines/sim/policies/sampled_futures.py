@@ -17,8 +17,8 @@ from f1_pipelines.sim.engine.drive import ATTACK_BIT, DEFEND_BIT, RACE, TEMP_BIT
 from f1_pipelines.sim.engine.lap import CALL, CAR_LAP, drive_lap
 from f1_pipelines.sim.engine.parameters import GREEN, HARD, INTER, MEDIUM, SOFT, WET
 from f1_pipelines.sim.engine.race import Race, prepare
-from f1_pipelines.sim.engine.race_tables import Tables, record
 from f1_pipelines.sim.engine.state import CAR_STATE, RACE_STATE, RUNNING, RaceState, copy_car, copy_race, new_state
+from f1_pipelines.sim.engine.tables import Tables, record
 from f1_pipelines.sim.engine.traffic import LINE
 from f1_pipelines.sim.scenarios import EGO, OpponentPlans
 from f1_pipelines.sim.scenarios.batch import single

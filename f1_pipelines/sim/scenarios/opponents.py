@@ -18,8 +18,8 @@ from f1_pipelines.sim.engine.drive import DEFAULT_DRIVE, DEFEND, drive_code
 from f1_pipelines.sim.engine.lap import CALL, CAR_LAP, drive_lap
 from f1_pipelines.sim.engine.parameters import GREEN, HARD, INTER, MEDIUM, SOFT, WET
 from f1_pipelines.sim.engine.race import Race
-from f1_pipelines.sim.engine.race_tables import Tables
 from f1_pipelines.sim.engine.state import RUNNING, RaceState
+from f1_pipelines.sim.engine.tables import Tables
 from f1_pipelines.sim.engine.traffic import LINE
 from f1_pipelines.sim.scenarios.plans import (
     DEFENDER,

@@ -11,8 +11,8 @@ from f1_pipelines.sim.engine.classification import DISQUALIFIED, FINISHED, RESUL
 from f1_pipelines.sim.engine.compiled import Record, Records, compiled
 from f1_pipelines.sim.engine.parameters import GREEN, INTER, SOFT, WET
 from f1_pipelines.sim.engine.race import Race
-from f1_pipelines.sim.engine.race_tables import Tables, record
 from f1_pipelines.sim.engine.state import OUT_OF_FUEL, RUNNING, RaceState
+from f1_pipelines.sim.engine.tables import Tables, record
 from f1_pipelines.sim.scenarios import EGO
 
 OUTCOME = record(

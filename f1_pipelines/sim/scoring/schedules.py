@@ -12,8 +12,8 @@ from f1_pipelines.sim.engine.hashing import stable_hash
 from f1_pipelines.sim.engine.lap import CALL, CAR_LAP, drive_lap
 from f1_pipelines.sim.engine.parameters import GREEN
 from f1_pipelines.sim.engine.race import Race, prepare
-from f1_pipelines.sim.engine.race_tables import Tables
 from f1_pipelines.sim.engine.state import CAR_STATE, RACE_STATE, RaceState, copy_car, copy_race, new_state
+from f1_pipelines.sim.engine.tables import Tables
 from f1_pipelines.sim.engine.traffic import LINE
 from f1_pipelines.sim.scenarios import EGO, OpponentPlans, Scenario, prepared, with_other_luck
 from f1_pipelines.sim.scenarios.batch import single

@@ -9,8 +9,8 @@ import numpy as np
 from f1_pipelines.sim.engine.compiled import Records, compiled
 from f1_pipelines.sim.engine.parameters import HARD
 from f1_pipelines.sim.engine.race import Race
-from f1_pipelines.sim.engine.race_tables import Tables
 from f1_pipelines.sim.engine.state import RUNNING, RaceState
+from f1_pipelines.sim.engine.tables import Tables
 from f1_pipelines.sim.scenarios import EGO, Scenario
 from f1_pipelines.sim.scenarios.opponents import last_wetness
 from f1_pipelines.sim.scoring import dimensions
