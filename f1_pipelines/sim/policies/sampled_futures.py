@@ -111,81 +111,92 @@ class SampledFutures:
         """Drive each of K candidates in each of F futures."""
         race, one = self.race, (1, self.race.cars)
         plans = np.array([_VALUES_OF(candidate) for candidate in candidates], PLAN)
-        outcomes = np.empty((len(plans), race.episodes), FUTURE_OUTCOME)
+        outcomes, laps = np.empty((len(plans), race.episodes), FUTURE_OUTCOME), race.laps - race.first
+        cars, races = np.empty((laps + 1, race.cars), CAR_STATE), np.empty(laps + 1, RACE_STATE)
         # Nobody reacts to water that dries up for good.
         is_wet = race.tables.lap_of_race["wetness"].any() or (self.state.compound > HARD).any()
-        _drive_plans(race.tables, self.plans.tables, race.laps, self.state.cars, self.state.races, self.rival,
-                     self.water if is_wet else 0.0, max(race.laps / MAX_LAPS, 1.0), plans, np.empty(one, CAR_STATE),
-                     np.empty(1, RACE_STATE), np.empty(one, CAR_STATE), np.empty(1, RACE_STATE), np.empty(1, CALL),
-                     np.empty(one, CALL), np.empty(one, CAR_LAP), np.empty(race.cars, LINE), outcomes)
+        _drive_plans(race.tables, self.plans.tables, self.state.cars, self.state.races, self.rival,
+                     self.water if is_wet else 0.0, max(race.laps / MAX_LAPS, 1.0), plans, cars[:-1], races[:-1],
+                     cars[1:], races[1:], np.empty(laps + 1), np.empty(laps + 1, CALL), np.empty(one, CALL),
+                     np.empty(one, CAR_LAP), np.empty(race.cars, LINE), outcomes)
         return Outcomes(outcomes["cost_s"], outcomes["stop_lap"], outcomes["stop_compound"])
 
 
 @compiled
-def _drive_plans(tables: Tables, opponents: PlanTables, last: int, start: Records, start_races: Records,
-                 rivals: np.ndarray, water: float, length: float, plans: Records, cars: Records, races: Records,
-                 new_cars: Records, new_races: Records, ours: Records, calls: Records, laps: Records, line: Records,
+def _drive_plans(tables: Tables, opponents: PlanTables, start: Records, start_races: Records, rivals: np.ndarray,
+                 water: float, length: float, plans: Records, cars: Records, races: Records, new_cars: Records,
+                 new_races: Records, losses_s: np.ndarray, ours: Records, calls: Records, laps: Records, line: Records,
                  outcomes: Records) -> None:
-    """Drive each plan in each future.
+    """Drive each plan in each future. A race begins in the lap in which it departs from that of the plan before.
 
     Args:
         tables: Tables of the futures.
         opponents: The opponents' plans.
-        last: Last lap of the race.
         start, start_races: State of the futures before the next lap.
         rivals: Column of the rival by future, 0 for none.
         water: Observed wetness of the last lap.
         length: Length of the race [sprints].
         plans: (K,) PLAN.
-        cars, races, new_cars, new_races, ours, calls, laps, line: Scratch for one race.
+        cars, races: Scratch, the states before each lap of the last race driven, (L, N) and (L,).
+        new_cars, new_races: The same scratch, one lap later.
+        losses_s, ours: Scratch, time lost before each lap and our calls, (L + 1,); the last call is that of a lap.
+        calls, laps, line: Scratch for one race.
         outcomes: Filled, (K, F) FUTURE_OUTCOME.
     """
-    for k in range(len(plans)):
-        for future in range(len(start)):
-            t, p, plan, outcome = tables.row_of[future], opponents.row_of[future], plans[k], outcomes[k, future]
-            for car in range(start.shape[1]):
-                copy_car(start[future, car], cars[0, car])
-            copy_race(start_races[future], races[0])
-            outcome.stop_lap, outcome.stop_compound, loss_s = 0, -1, 0.0
-            stops_before = cars[0, EGO].stops
-            for lap in range(tables.first + 1, last + 1):
-                wetness = water if lap == tables.first + 1 else last_wetness(tables, t, lap)
-                _our_call(tables, t, opponents.full, lap, cars[0, EGO], races[0], plan, stops_before, wetness, ours[0])
-                if ours[0].pit >= 0 and outcome.stop_compound < 0:
-                    outcome.stop_lap, outcome.stop_compound = lap, ours[0].pit
-                fill_calls(tables, t, opponents, p, lap, cars, races, 0, wetness, ours[0], calls)
-                drive_lap(tables, t, lap, cars, races, 0, calls, laps, line, new_cars, new_races)
-                race, lap_of_race = tables.of_race[t], tables.lap_of_race[lap - tables.first - 1, t]
-                loss_s += tyre_loss_s(cars[0, EGO], races[0].status, lap_of_race.wetness, race, tables.engine[0])
-                if ran_dry(cars[0, EGO], races[0].status, new_cars[0, EGO], race.fuel_burn):
-                    loss_s += DRY_S * length
-                cars, new_cars, races, new_races = new_cars, cars, new_races, races
-            outcome.cost_s = _cost_s(tables, t, cars, races, rivals[future], loss_s, length)
+    last = len(cars) - 1
+    for future in range(len(start)):
+        t, p = tables.row_of[future], opponents.row_of[future]
+        race, losses_s[0] = tables.of_race[t], 0.0
+        for k in range(start.shape[1]):
+            copy_car(start[future, k], cars[0, k])
+        copy_race(start_races[future], races[0])
+        for k in range(len(plans)):
+            outcome, shared = outcomes[k, future], k > 0
+            outcome.stop_lap, outcome.stop_compound = 0, -1
+            for row in range(last + 1):
+                lap, call = tables.first + row + 1, ours[last + 1]
+                wetness = water if row == 0 else last_wetness(tables, t, lap)
+                _our_call(tables, t, opponents.full, lap, cars[row, EGO], races[row], plans[k],
+                          start[future, EGO].stops, wetness, call)
+                if call.pit >= 0 and outcome.stop_compound < 0:
+                    outcome.stop_lap, outcome.stop_compound = lap, call.pit
+                shared = shared and call.pit == ours[row].pit and call.drive == ours[row].drive
+                if not shared:
+                    ours[row] = call
+                    fill_calls(tables, t, opponents, p, lap, cars, races, row, wetness, call, calls)
+                    drive_lap(tables, t, lap, cars, races, row, calls, laps, line, new_cars, new_races)
+                    losses_s[row + 1] = losses_s[row] + tyre_loss_s(
+                        cars[row, EGO], races[row].status, tables.lap_of_race[row, t].wetness, race, tables.engine[0])
+                    if ran_dry(cars[row, EGO], races[row].status, new_cars[row, EGO], race.fuel_burn):
+                        losses_s[row + 1] += DRY_S * length
+            outcome.cost_s = _cost_s(tables, t, new_cars, new_races, last, rivals[future], losses_s[last + 1], length)
 
 
 @compiled
-def _cost_s(tables: Tables, t: int, cars: Records, races: Records, rival: int, loss_s: float, length: float) -> float:
+def _cost_s(tables: Tables, t: int, cars: Records, races: Records, row: int, rival: int, loss_s: float,
+            length: float) -> float:
     """Cost of a finished race, close to the score [s].
 
     Args:
         tables: Tables of the futures.
         t: Row of the race in the tables.
-        cars, races: Its final state.
+        cars, races: Its final state, in row `row`.
+        row: Row of the race in the states.
         rival: Column of the rival, 0 for none.
         loss_s: Time lost on tyres and for lack of fuel [s].
         length: Length of the race [sprints], by which places and retirements weigh more.
     """
-    car = cars[0, EGO]
+    car = cars[row, EGO]
     out = car.out != RUNNING
     lost = out or (tables.of_race[t].two_compounds and used_one_slick(car.used))
     place = rival_place = cars.shape[1]
     for at in range(cars.shape[1]):
-        if cars[0, at].order == EGO and not lost:
+        if cars[row, at].order == EGO and not lost:
             place = at + 1
-        if cars[0, at].order == rival:
+        if cars[row, at].order == rival:
             rival_place = at + 1
     beaten = rival > 0 and (lost or rival_place < place)
-    ours_s = races[0].leader_s + OUT_LOSS_S if out else car.elapsed_s
+    ours_s = races[row].leader_s + OUT_LOSS_S if out else car.elapsed_s
     return ours_s + length * (PLACE_S * place + RIVAL_S * beaten + LOST_S * lost) + TYRE_SHARE * loss_s
 
 

@@ -14,25 +14,15 @@ EARLY_LAPS = 4  # free laps in which a tyre temperature is tried
 MOST_PER_LAP = 26  # changes of a lap
 
 
-def neighbours_of(row: np.ndarray, turn: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Schedules with the same stops and one other change; in a long race a subset per turn.
-
-    Args:
-        row: A schedule, (L,).
-        turn: Chooses the subset.
-
-    Returns:
-        Schedules (K, L), and the first lap of each that differs, from 0, (K,).
-    """
+def neighbours_of(row: np.ndarray, turn: int = 0) -> np.ndarray:
+    """Schedules (K, L) with the same stops as `row` (L,) and one other change; in a long race a subset per `turn`."""
     free = np.flatnonzero([not is_stop(code) for code in row])
     plans = np.empty((MOST_PER_LAP * len(row), len(row)), dtype=np.int64)
-    begins = np.empty(len(plans), dtype=np.int64)
-    count = _fill_neighbours(row, turn, free, plans, begins)
-    return plans[:count], begins[:count]
+    return plans[:_fill_neighbours(row, turn, free, plans)]
 
 
 @compiled
-def _fill_neighbours(row: np.ndarray, turn: int, free: np.ndarray, plans: np.ndarray, begins: np.ndarray) -> int:
+def _fill_neighbours(row: np.ndarray, turn: int, free: np.ndarray, plans: np.ndarray) -> int:
     long = len(row) >= LONG_LAPS
     every, count = len(row) // 8 if long else 1, 0
     for k in range(len(free)):
@@ -40,31 +30,31 @@ def _fill_neighbours(row: np.ndarray, turn: int, free: np.ndarray, plans: np.nda
         if (lap + turn) % every and row[lap] == NOTHING:
             continue
         if row[lap] != NOTHING:
-            count = _add(row, lap, NOTHING, plans, begins, count)
+            count = _add(row, lap, NOTHING, plans, count)
             for other in range(max(k - 2, 0), min(k + 3, len(free))):
                 if row[free[other]] == NOTHING:
-                    count = _add(row, lap, NOTHING, plans, begins, count)
-                    _change(free[other], row[lap], plans, begins, count)
-        count = _add(row, lap, ATTACK, plans, begins, count)
-        count = _add(row, lap, DEFEND, plans, begins, count)
+                    count = _add(row, lap, NOTHING, plans, count)
+                    _change(free[other], row[lap], plans, count)
+        count = _add(row, lap, ATTACK, plans, count)
+        count = _add(row, lap, DEFEND, plans, count)
         if k < EARLY_LAPS:
-            count = _add(row, lap, TEMP + TEMP_WARM, plans, begins, count)
-            count = _add(row, lap, TEMP + TEMP_COOL, plans, begins, count)
+            count = _add(row, lap, TEMP + TEMP_WARM, plans, count)
+            count = _add(row, lap, TEMP + TEMP_COOL, plans, count)
         for mode in MODES_TRIED:
             for length in LONG_LENGTHS if long else SPRINT_LENGTHS:
                 end = k
                 while end < len(free) and free[end] < lap + length:
                     end += 1
                 if end < len(free):
-                    count = _add(row, lap, MODE + mode, plans, begins, count)
-                    _change(free[end], MODE + RACE, plans, begins, count)
-            count = _add(row, lap, MODE + mode, plans, begins, count)
-        count = _add(row, lap, MODE + RACE, plans, begins, count)
-    return _add_later_stints(row, free, plans, begins, count)
+                    count = _add(row, lap, MODE + mode, plans, count)
+                    _change(free[end], MODE + RACE, plans, count)
+            count = _add(row, lap, MODE + mode, plans, count)
+        count = _add(row, lap, MODE + RACE, plans, count)
+    return _add_later_stints(row, free, plans, count)
 
 
 @compiled
-def _add_later_stints(row: np.ndarray, free: np.ndarray, plans: np.ndarray, begins: np.ndarray, count: int) -> int:
+def _add_later_stints(row: np.ndarray, free: np.ndarray, plans: np.ndarray, count: int) -> int:
     """Add the same stint of each command, one and two free laps later."""
     for start in range(len(free)):
         if row[free[start]] == NOTHING:
@@ -74,25 +64,25 @@ def _add_later_stints(row: np.ndarray, free: np.ndarray, plans: np.ndarray, begi
             end += 1
         for later in range(1, 3):
             if start + later < end:
-                count = _add(row, free[start], NOTHING, plans, begins, count)
+                count = _add(row, free[start], NOTHING, plans, count)
                 if end < len(free):
-                    _change(free[end], NOTHING, plans, begins, count)
-                _change(free[start + later], row[free[start]], plans, begins, count)
+                    _change(free[end], NOTHING, plans, count)
+                _change(free[start + later], row[free[start]], plans, count)
                 if end + later < len(free):
-                    _change(free[end + later], row[free[end]], plans, begins, count)
+                    _change(free[end + later], row[free[end]], plans, count)
     return count
 
 
 @compiled
-def _add(row: np.ndarray, lap: int, code: int, plans: np.ndarray, begins: np.ndarray, count: int) -> int:
+def _add(row: np.ndarray, lap: int, code: int, plans: np.ndarray, count: int) -> int:
     """Add a copy of the schedule with one change. Returns the number of plans."""
     for at in range(len(row)):
         plans[count, at] = row[at]
-    plans[count, lap], begins[count] = code, lap
+    plans[count, lap] = code
     return count + 1
 
 
 @compiled
-def _change(lap: int, code: int, plans: np.ndarray, begins: np.ndarray, count: int) -> None:
+def _change(lap: int, code: int, plans: np.ndarray, count: int) -> None:
     """Change one more lap of the last plan."""
-    plans[count - 1, lap], begins[count - 1] = code, min(begins[count - 1], lap)
+    plans[count - 1, lap] = code

@@ -171,8 +171,8 @@ def hill_climb(scenario: Scenario, replays: ScenarioReplays, plans: np.ndarray, 
     for turn in range(1, ROUNDS + 1):
         least, better = np.sort(worth)[-min(SURVIVORS, len(worth))] if turn > 1 else -np.inf, False
         for k in np.flatnonzero(worth >= least):
-            codes, begins = neighbours_of(plans[k], turn)
-            worths = merit(codes, replays.drive_branches(plans[k], codes, begins), strategy[k])
+            codes = neighbours_of(plans[k], turn)
+            worths = merit(codes, replays.drive(codes), strategy[k])
             top = int(worths.argmax())
             if worths[top] > worth[k] + 1e-4:
                 plans[k], worth[k], better = codes[top], worths[top], True
