@@ -12,9 +12,10 @@ from collections.abc import Callable
 
 import numpy as np
 
+from f1_pipelines.sim.environment.actions import ACTIONS
 from f1_pipelines.sim.environment.commands import Command
 from f1_pipelines.sim.environment.environment import RaceEnvironment
-from f1_pipelines.sim.environment.vector import ACTIONS, VectorEnvironment
+from f1_pipelines.sim.environment.vector import VectorEnvironment
 from f1_pipelines.sim.policies.expert import Expert
 from f1_pipelines.sim.scenarios import FAMILIES, Scenario, make_scenario
 from f1_pipelines.sim.scoring.reference import reference_of

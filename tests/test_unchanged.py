@@ -55,7 +55,8 @@ def races() -> dict[str, Any]:
 def grand_prix_and_batch() -> dict[str, Any]:
     """A Grand Prix of ten hand-made cars, the oracle in a sprint, and a batch of one sprint per family."""
     from f1_pipelines.sim.engine.priors import circuit_prior
-    from f1_pipelines.sim.environment.vector import TEXT_FREE, VectorEnvironment
+    from f1_pipelines.sim.environment.actions import TEXT_FREE
+    from f1_pipelines.sim.environment.vector import VectorEnvironment
     from f1_pipelines.sim.policies.play import play, played, policy_for
     from f1_pipelines.sim.scenarios import FAMILIES, Entry, GrandPrix, make_grand_prix, make_scenario
 

@@ -16,8 +16,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from f1_pipelines.sim.environment.actions import NO_COMMAND, action_of
 from f1_pipelines.sim.environment.commands import STAY, BadCommand, Command, parse
-from f1_pipelines.sim.environment.vector import NO_COMMAND, VectorEnvironment, action_of
+from f1_pipelines.sim.environment.vector import VectorEnvironment
 from f1_pipelines.sim.policies.foresight import best_commands
 from f1_pipelines.sim.scenarios import Scenario
 from f1_pipelines.sim.scoring.dimensions import DIMENSIONS, WEIGHTS

@@ -45,64 +45,85 @@ def drive_lap(tables: Tables, t: int, lap: int, cars: Records, races: Records, e
         line: Scratch, (N,) LINE.
         new_cars, new_races: State after the lap, filled.
     """
-    row, n, at, call_row = lap - tables.first - 1, cars.shape[1], episode % len(laps), episode % len(calls)
-    race, engine, lap_of_race = tables.of_race[t], tables.engine[0], tables.lap_of_race[row, t]
-    for k in range(n):
+    for k in range(cars.shape[1]):
         copy_car(cars[episode, k], new_cars[episode, k])
     copy_race(races[episode], new_races[episode])
+    race, row, at, call_row = tables.of_race[t], lap - tables.first - 1, episode % len(laps), episode % len(calls)
     if lap > race.race_laps:
         return
-    before, after = races[episode], new_races[episode]
-    slow = tables.status_effects[before.status]
-    standing_start = lap == 1 and race.standing_start
-    for k in range(n):
-        car, own = cars[episode, k], laps[at, k]
-        own.drive = car.drive if calls[call_row, k].drive == KEEP_DRIVE else calls[call_row, k].drive
+    before, standing_start = races[episode], lap == 1 and race.standing_start
+    _drive_freely(tables, t, row, standing_start, cars, before, episode, calls, call_row, laps, at)
+    _line_up(tables, t, row, episode, cars, before, calls, call_row, laps, at, line)
+    _settle(tables, t, row, before, standing_start, line)
+    for place in range(len(line)):
+        k = line[place].car
+        new_cars[episode, place].order = k
+        laps[at, k].at_line_s = new_cars[episode, k].elapsed_s = line[place].at_line_s
+    accidents, others = _fail_and_stop(tables, t, row, standing_start, cars, before, episode, calls, call_row, laps, at,
+                                       new_cars)
+    _move_on(tables, t, row, lap, cars, episode, laps, at, line, new_cars)
+    sort_by_time(new_cars, episode)
+    fill_gaps(new_cars, new_races, episode)
+    _next_status(tables, t, row, lap, before, accidents, others, new_races[episode])
+
+
+@compiled
+def _drive_freely(tables: Tables, t: int, row: int, standing_start: bool, cars: Records, before: Record, episode: int,
+                  calls: Records, call_row: int, laps: Records, at: int) -> None:
+    """Lap times in clean air, the time that other cars cost without holding one up, and what the lap uses up."""
+    race, engine, lap_of_race = tables.of_race[t], tables.engine[0], tables.lap_of_race[row, t]
+    for k in range(cars.shape[1]):
+        car, own, call = cars[episode, k], laps[at, k], calls[call_row, k]
+        own.drive = car.drive if call.drive == KEEP_DRIVE else call.drive
         _clean_lap(car, race, lap_of_race, tables.lap_of_car[row, t, k], tables.drives[own.drive], engine, own)
-    for k in range(n):
+    for k in range(cars.shape[1]):
         car, own = cars[episode, k], laps[at, k]
         own.hold_gap = _pace_in_hand(cars, episode, calls[call_row, k].hold_gap, laps, at, own)
         own.closeness = max(1.0 - car.gap_ahead_s * race.dirty_reach, 0.0)
         own.dirty_air = 0.0 if standing_start else own.closeness * race.dirty_air + (
             race.lapped_loss if car.elapsed_s > before.leader_s + lap_of_race.circuit_s else 0.0)
-        tyres.fill_rates(car, race, lap_of_race.wetness, tables.drives[own.drive], slow, engine, own)
-    for k in range(n):
+        tyres.fill_rates(car, race, lap_of_race.wetness, tables.drives[own.drive],
+                         tables.status_effects[before.status], engine, own)
+    for k in range(cars.shape[1]):
         laps[at, k].free_s += laps[at, k].hold_gap
 
-    _line_up(tables, t, row, episode, cars, before, calls, call_row, laps, at, line)
-    _spread(tables, t, row, before, standing_start, race, engine, lap_of_race, line)
-    follow(line)
-    for place in range(n):
-        k = line[place].car
-        new_cars[episode, place].order = k
-        laps[at, k].at_line_s = new_cars[episode, k].elapsed_s = line[place].at_line_s
 
-    accidents = others = 0
-    for k in range(n):
-        own, new = laps[at, k], new_cars[episode, k]
-        events.fail(cars[episode, k], tables.of_car[t, k], tables.lap_of_car[row, t, k], tables.drives[own.drive],
-                    slow, lap_of_race.wetness, standing_start, engine, own, new)
+@compiled
+def _fail_and_stop(tables: Tables, t: int, row: int, standing_start: bool, cars: Records, before: Record, episode: int,
+                   calls: Records, call_row: int, laps: Records, at: int, new_cars: Records) -> tuple[int, int]:
+    """Failures, then stops with their costs. Returns the numbers of accidents and of other retirements."""
+    wetness, accidents, others = tables.lap_of_race[row, t].wetness, 0, 0
+    for k in range(cars.shape[1]):
+        car, own = cars[episode, k], laps[at, k]
+        events.fail(car, tables.of_car[t, k], tables.lap_of_car[row, t, k], tables.drives[own.drive],
+                    tables.status_effects[before.status], wetness, standing_start, tables.engine[0], own,
+                    new_cars[episode, k])
         accidents += own.retired == ACCIDENT
         others += own.retired > ACCIDENT
-        own.pit = events.stop_called(cars[episode, k], calls[call_row, k].pit, lap_of_race.wetness, own)
-    for k in range(n):
+        own.pit = events.stop_called(car, calls[call_row, k].pit, wetness, own)
+    for k in range(cars.shape[1]):
         laps[at, k].stop = events.stop_cost(tables, t, row, episode, k, before, laps, at, new_cars)
-    for place in range(n):
+    return accidents, others
+
+
+@compiled
+def _move_on(tables: Tables, t: int, row: int, lap: int, cars: Records, episode: int, laps: Records, at: int,
+             line: Records, new_cars: Records) -> None:
+    """The state of each car after its lap, stop or retirement."""
+    for place in range(len(line)):
         k = line[place].car
         car, own, new = cars[episode, k], laps[at, k], new_cars[episode, k]
         new.elapsed_s += own.stop
-        tyres.wear_down(car, engine, own, new)
+        tyres.wear_down(car, tables.engine[0], own, new)
         if own.pit >= 0:
-            tyres.change(tables.tyres[t, own.pit], tables.lap_of_car[row, t, k], race, engine, own.pit, new)
+            tyres.change(tables.tyres[t, own.pit], tables.lap_of_car[row, t, k], tables.of_race[t], tables.engine[0],
+                         own.pit, new)
         new.drive = own.drive & LASTING
         if car.out != RUNNING:
             new.elapsed_s = car.elapsed_s
         elif own.retired != RUNNING:
             new.elapsed_s = OUT_S - 1e6 * lap + 1e3 * place
             new.out, new.out_lap = own.retired, lap
-    sort_by_time(new_cars, episode)
-    fill_gaps(new_cars, new_races, episode)
-    _next_status(tables, t, row, lap, before, accidents, others, after)
 
 
 @compiled
@@ -151,24 +172,25 @@ def _line_up(tables: Tables, t: int, row: int, episode: int, cars: Records, befo
 
 
 @compiled
-def _spread(tables: Tables, t: int, row: int, before: Record, standing_start: bool, race: Record, engine: Record,
-            lap_of_race: Record, line: Records) -> None:
-    """Settle the order, and the spacing of the start."""
+def _settle(tables: Tables, t: int, row: int, before: Record, standing_start: bool, line: Records) -> None:
+    """Settle order and times at the line."""
+    engine = tables.engine[0]
     if standing_start:
         if before.status == GREEN:
-            _start(tables, t, race, line)
+            _start(tables, t, line)
         if before.status == GREEN or before.status == VSC:  # a VSC keeps gaps, but there are none yet
             _start_spacing(tables, t, row, engine, line)
     elif before.status == GREEN:
         race_on(line, engine)
         yield_places(line)
+    follow(line)
 
 
 @compiled
-def _start(tables: Tables, t: int, race: Record, line: Records) -> None:
+def _start(tables: Tables, t: int, line: Records) -> None:
     """Sort the field in the first corners; the whole field drives in tow, which is a part of the cost of lap 1."""
     for place in range(len(line)):
-        line[place].arrival_s += race.first_lap_loss
+        line[place].arrival_s += tables.of_race[t].first_lap_loss
     for place in range(1, len(line)):
         at = place
         while at and _starts_behind(tables, t, line[at - 1].car, line[at].car):

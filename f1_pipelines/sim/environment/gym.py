@@ -1,8 +1,8 @@
-"""Sprints as a Gymnasium environment. Only this module imports Gymnasium.
+"""Sprints as a Gymnasium environment. Importing this module registers it, together with its vector form.
 
-    env = RaceEngineerEnv(family="dry_strategy_sprint")
+    env = gymnasium.make("f1_pipelines.sim.environment.gym:f1_pipelines/RaceEngineer-v0", family="weather_roulette")
     features, info = env.reset(seed=7)  # info["text"] is the prompt, info["observation"] the typed object
-    features, reward, terminated, truncated, info = env.step(env.action("PIT_NOW hard"))
+    features, reward, terminated, truncated, info = env.step(env.unwrapped.action("PIT_NOW hard"))
 """
 from __future__ import annotations
 
@@ -12,19 +12,22 @@ import gymnasium
 import numpy as np
 
 from f1_pipelines.sim.engine.parameters import COMPOUNDS
+from f1_pipelines.sim.environment.actions import TEXT_FREE, action_of, command_of
 from f1_pipelines.sim.environment.commands import parse
 from f1_pipelines.sim.environment.environment import RaceEnvironment, Step
+from f1_pipelines.sim.environment.features import FEATURES
 from f1_pipelines.sim.environment.observation import Observation
-from f1_pipelines.sim.environment.vector import ACTIONS, FEATURES, TEXT_FREE, action_of, command_of
 from f1_pipelines.sim.scenarios import seeds_of
 
-_LIMIT = 100.0
+ENVIRONMENT_ID = "f1_pipelines/RaceEngineer-v0"
+LIMIT = 100.0  # of the features
+MAX_SEEDS = 512  # scenario seeds of the split that are raced
 
 
 class RaceEngineerEnv(gymnasium.Env[np.ndarray, int]):
     """One sprint per episode.
 
-    Actions are indices into `vector.ACTIONS`, messages excepted (see `call`); observations are `vector.FEATURES`.
+    Actions are indices into `actions.ACTIONS`, messages excepted (see `call`); observations are `features.FEATURES`.
     `info` holds the prompt (`text`) and the typed observation (`observation`).
 
     `reset(seed=...)` seeds Gymnasium's generator, which draws a scenario seed of the split;
@@ -36,9 +39,9 @@ class RaceEngineerEnv(gymnasium.Env[np.ndarray, int]):
     def __init__(self, family: str = "dry_strategy_sprint", split: str = "train", reward: str = "shaped",
                  render_mode: str | None = None) -> None:
         self.family, self.split, self.render_mode = family, split, render_mode
-        self._race, self._seeds = RaceEnvironment(reward), seeds_of(family, split, 512)
+        self._race, self._seeds = RaceEnvironment(reward), seeds_of(family, split, MAX_SEEDS)
         self.action_space = gymnasium.spaces.Discrete(TEXT_FREE)
-        self.observation_space = gymnasium.spaces.Box(-_LIMIT, _LIMIT, (len(FEATURES),), np.float32)
+        self.observation_space = gymnasium.spaces.Box(-LIMIT, LIMIT, (len(FEATURES),), np.float32)
 
     def reset(self, *, seed: int | None = None,
               options: dict[str, Any] | None = None) -> tuple[np.ndarray, dict[str, Any]]:
@@ -63,8 +66,7 @@ class RaceEngineerEnv(gymnasium.Env[np.ndarray, int]):
             ValueError: The action is not in the action space.
         """
         if not self.action_space.contains(action):
-            raise ValueError(f"an action is a whole number from 0 to {len(ACTIONS) - 1}; "
-                             f"got {str(action)[:40]!r}.")
+            raise ValueError(f"an action is a whole number from 0 to {TEXT_FREE - 1}; got {str(action)[:40]!r}.")
         return self._result(self._race.step(command_of(int(action), self._race.scenario)))
 
     def call(self, text: str) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
@@ -90,7 +92,7 @@ class RaceEngineerEnv(gymnasium.Env[np.ndarray, int]):
 
 
 def features_of(o: Observation) -> np.ndarray:
-    """A typed observation as `vector.FEATURES`, (F,)."""
+    """A typed observation as `features.FEATURES`, (F,)."""
     ahead = [-c.gap_s for c in o.cars if c.position == o.position - 1]
     behind = [c.gap_s for c in o.cars if c.position == o.position + 1]
     own, slicks = o.own, [name for name in o.used if name in COMPOUNDS[:3]]
@@ -100,4 +102,8 @@ def features_of(o: Observation) -> np.ndarray:
               *(own.compound == name for name in COMPOUNDS), own.age_laps, own.stops,
               not o.rule or len(slicks) > 1 or len(o.used) > len(slicks), o.wetness, o.rain, o.tyre_temp_c,
               ("push", "race", "conserve", "fuel_save", "tyre_save", "defend").index(o.mode), o.wear_scale]
-    return np.clip(np.array(values, dtype=np.float32), -_LIMIT, _LIMIT)
+    return np.clip(np.array(values, dtype=np.float32), -LIMIT, LIMIT)
+
+
+gymnasium.register(ENVIRONMENT_ID, entry_point="f1_pipelines.sim.environment.gym:RaceEngineerEnv",
+                   vector_entry_point="f1_pipelines.sim.environment.gym_vector:RaceEngineerVectorEnv")

@@ -13,10 +13,11 @@ import numpy as np
 
 from f1_pipelines.sim.engine.drive import MODES, TEMPS
 from f1_pipelines.sim.engine.parameters import COMPOUNDS
+from f1_pipelines.sim.environment.actions import action_of
 from f1_pipelines.sim.environment.commands import STAY, Command
 from f1_pipelines.sim.environment.environment import RaceEnvironment
 from f1_pipelines.sim.environment.observation import Observation
-from f1_pipelines.sim.environment.vector import VectorEnvironment, action_of
+from f1_pipelines.sim.environment.vector import VectorEnvironment
 from f1_pipelines.sim.policies.policy import Decision, Policy
 from f1_pipelines.sim.policies.registry import NON_ORACLE
 from f1_pipelines.sim.scenarios import Scenario

@@ -67,7 +67,7 @@ def _race_sets(scenario: Scenario, replays: ScenarioReplays) -> list[Stops]:
 
 @lru_cache(maxsize=4096)
 def reference_of(scenario: Scenario) -> Reference:
-    """The best race found, cached. Takes tens of milliseconds for a sprint."""
+    """The best race found, cached. Takes about ten milliseconds for a sprint."""
     replays = replays_of(scenario)
     sets = _race_sets(scenario, replays) if scenario.weekend else stop_sets(scenario)
     codes = with_fuel(scenario, sets)

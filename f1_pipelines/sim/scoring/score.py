@@ -140,16 +140,20 @@ def potential(race: Race, state: RaceState, illegal: np.ndarray) -> np.ndarray:
 @compiled
 def _fill_potentials(tables: Tables, lap: int, cars: Records, illegal: np.ndarray, potentials: np.ndarray) -> None:
     for episode in range(len(cars)):
-        car, t = cars[episode, EGO], tables.row_of[episode]
-        ahead = 0
-        while cars[episode, ahead].order != EGO:
-            ahead += 1
-        tyres = 1.0 - min(max((car.wear_laps - car.cliff_laps) / 8.0, 0.0), 1.0)
-        if lap and car.compound <= HARD and last_wetness(tables, t, lap + 1) > WET_FOR_SLICKS:
-            tyres = 0.0
-        worth = RACE_WEIGHT * (1.0 - dimensions.PLACE_COST * ahead) + TYRES_WEIGHT * tyres
-        if car.out != RUNNING:
-            worth = 0.0
-        order = max(0.0, 1.0 - dimensions.ILLEGAL_COST * illegal[episode])
-        share = min(lap / tables.of_race[t].race_laps, 1.0)
-        potentials[episode] = (worth + OPERATIONS_WEIGHT * order) * share
+        potentials[episode] = potential_of(tables, tables.row_of[episode], lap, cars, episode, illegal[episode])
+
+
+@compiled
+def potential_of(tables: Tables, t: int, lap: int, cars: Records, row: int, illegal: int) -> float:
+    """As `potential`, for the race in row `t` of the tables and row `row` of the states."""
+    car, ahead = cars[row, EGO], 0
+    while cars[row, ahead].order != EGO:
+        ahead += 1
+    tyres = 1.0 - min(max((car.wear_laps - car.cliff_laps) / 8.0, 0.0), 1.0)
+    if lap and car.compound <= HARD and last_wetness(tables, t, lap + 1) > WET_FOR_SLICKS:
+        tyres = 0.0
+    worth = RACE_WEIGHT * (1.0 - dimensions.PLACE_COST * ahead) + TYRES_WEIGHT * tyres
+    if car.out != RUNNING:
+        worth = 0.0
+    order = max(0.0, 1.0 - dimensions.ILLEGAL_COST * illegal)
+    return (worth + OPERATIONS_WEIGHT * order) * min(lap / tables.of_race[t].race_laps, 1.0)

@@ -1,6 +1,7 @@
 """The machine code of the simulator belongs to its sources."""
 from __future__ import annotations
 
+import ast
 import shutil
 import subprocess
 import sys
@@ -41,17 +42,26 @@ def test_any_change_of_the_sources_gives_another_cache_folder(sources):
     assert len({*names, folder_name()}) == 4
 
 
-def test_compiling_drops_the_code_of_other_sources(tmp_path):
+def compiled_functions() -> set[str]:
+    """Every function under `@compiled`, as module.name."""
+    found = set()
+    for path in compiled.SIM.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef) and any(
+                    isinstance(d, ast.Name) and d.id == "compiled" for d in node.decorator_list):
+                found.add(f"{path.stem}.{node.name}")
+    return found
+
+
+def test_setup_compiles_every_function_and_drops_the_code_of_other_sources(tmp_path):
     package = tmp_path / "f1_pipelines"
     shutil.copytree(compiled.SIM, package / "sim", ignore=shutil.ignore_patterns("__pycache__"))
     (package / "__init__.py").touch()
-    old = package / "sim" / "__pycache__" / f"{compiled.PREFIX}0"
-    old.mkdir(parents=True)
-    code = ("from f1_pipelines.sim import compile; from f1_pipelines.sim.engine.compiled import cache_folder; "
-            "compile.drop_other_code(); print(cache_folder().parent)")
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=True)
-    assert done.stdout.strip() == str(old.parent)
-    assert not old.exists()
+    cache = package / "sim" / "__pycache__"
+    (cache / f"{compiled.PREFIX}0").mkdir(parents=True)
+    subprocess.run([sys.executable, "-m", "f1_pipelines.sim.compile"], cwd=tmp_path, check=True)
+    [folder] = cache.glob(f"{compiled.PREFIX}*")
+    assert {path.name.rpartition("-")[0] for path in folder.rglob("*.nbi")} == compiled_functions()
 
 
 def test_coverage_leaves_compiled_files_alone():

@@ -5,8 +5,9 @@ import numpy as np
 import pytest
 
 from f1_pipelines.sim.environment import commands
+from f1_pipelines.sim.environment.actions import ACTIONS, NO_COMMAND, TEXT_FREE, command_of
 from f1_pipelines.sim.environment.environment import RaceEnvironment
-from f1_pipelines.sim.environment.vector import ACTIONS, NO_COMMAND, TEXT_FREE, VectorEnvironment, command_of
+from f1_pipelines.sim.environment.vector import VectorEnvironment
 from f1_pipelines.sim.scenarios import CHARACTERS, FAMILIES, make_scenario
 
 TEXTS = ("Box next lap for hards", "rain on lap 6", "Safety car is out", "Stay out, no stop", 'say "box"', "",
@@ -78,6 +79,47 @@ def test_gymnasium_refuses_invalid_actions_and_hides_the_seed():
             env.step(action)
     with pytest.raises(ValueError, match="scenario_seed and family"):
         env.reset(options={"scenario_sed": 4})
+
+
+def test_gymnasium_makes_it_by_its_id():
+    gymnasium = pytest.importorskip("gymnasium")
+    name = "f1_pipelines.sim.environment.gym:f1_pipelines/RaceEngineer-v0"
+    env = gymnasium.make(name, family="weather_roulette")
+    assert env.reset(seed=1)[1]["observation"].family == "weather_roulette"
+    envs = gymnasium.make_vec(name, num_envs=3, vectorization_mode="vector_entry_point", scenarios=4)
+    assert envs.reset(seed=1)[0].shape == (3, env.observation_space.shape[0])
+
+
+def test_sprints_in_a_vector_are_those_of_the_single_form():
+    """Same features, up to the rounding of gaps and wetness, rewards and ends; each row begins anew by itself."""
+    pytest.importorskip("gymnasium")
+    from f1_pipelines.sim.environment.gym import RaceEngineerEnv
+    from f1_pipelines.sim.environment.gym_vector import RaceEngineerVectorEnv
+
+    vector, rng = RaceEngineerVectorEnv(4, "weather_roulette", scenarios=8), np.random.default_rng(1)
+    singles = [RaceEngineerEnv("weather_roulette") for _ in range(4)]
+
+    def begin(k: int) -> np.ndarray:
+        return singles[k].reset(options={"scenario_seed": vector.scenario_of(k)[0].seed})[0]
+
+    features, _ = vector.reset(seed=2)
+    assert np.array_equal(features, [begin(k) for k in range(4)])
+    over, ends = np.zeros(4, dtype=bool), 0
+    while ends < 12:
+        actions = rng.integers(0, TEXT_FREE, 4)
+        features, rewards, now_over, truncated, _ = vector.step(actions)
+        assert not truncated.any()
+        for k in range(4):
+            if over[k]:
+                assert (rewards[k], now_over[k]) == (0.0, False) and np.array_equal(features[k], begin(k))
+                continue
+            expected, reward, ended, _, _ = singles[k].step(int(actions[k]))
+            assert rewards[k] == pytest.approx(reward, abs=1e-12) and now_over[k] == ended
+            assert ended or np.abs(features[k] - expected).max() < 0.11
+            ends += ended
+        over = now_over
+    with pytest.raises(ValueError, match="4 whole numbers from 0"):
+        vector.step(np.full(4, TEXT_FREE))
 
 
 def test_gymnasium_accepts_it():
