@@ -6,6 +6,7 @@ and a reference (oracle search).
 """
 from __future__ import annotations
 
+import statistics
 import time
 import tracemalloc
 from collections.abc import Callable
@@ -47,19 +48,17 @@ def vector_rows() -> None:
         env, rng = VectorEnvironment(chosen), np.random.default_rng(1)
         laps = max(s.laps for s in chosen)
         calls = np.where(rng.random((laps, count)) < 0.7, DRIVING[5], rng.choice(DRIVING, (laps, count)))
-        repeat = max(1, 3000 // count)
 
-        def run(env: VectorEnvironment = env, calls: np.ndarray = calls, repeat: int = repeat) -> None:
-            for _ in range(repeat):
-                env.reset()
-                for lap in calls:
-                    env.step(lap)
+        def run(env: VectorEnvironment = env, calls: np.ndarray = calls) -> None:
+            env.reset()
+            for lap in calls:
+                env.step(lap)
 
-        used = cpu_s(run) / repeat
+        used = statistics.median(cpu_s(run) for _ in range(max(PASSES, 3000 // count)))
         steps = sum(s.laps for s in chosen)
         tracemalloc.start()
         VectorEnvironment(chosen)
-        run(repeat=1)
+        run()
         peak = tracemalloc.get_traced_memory()[1] / 1e6
         tracemalloc.stop()
         print(f"{count:9d} {1e6 * prepare:14.1f} {steps / used:12,.0f} {peak:8.1f}")

@@ -22,7 +22,8 @@ CAR_STATE = record(
     "temp_c fresh_s fuel_kg",  # relative to the best temperature; gain of a new set, fading
     "order "  # by place: column of the car in this place, retired cars last
     "compound age_laps drive used stops "  # drive: its lasting part; used: bit per compound raced on
-    "out out_lap")  # RUNNING or the reason of retirement; lap of the retirement, 0 while running
+    "out out_lap",  # RUNNING or the reason of retirement; lap of the retirement, 0 while running
+    count="i2")  # a large batch is as quick as its memory
 RACE_STATE = record(
     "leader_s",  # elapsed time of the leader
     "status status_age status_left")  # of the coming lap, laps of the period so far and to come with it (hidden)

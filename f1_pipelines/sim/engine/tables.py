@@ -11,10 +11,10 @@ import numpy as np
 from f1_pipelines.sim.engine.parameters import EngineParameters
 
 
-def record(numbers: str, counts: str = "", flags: str = "") -> np.dtype[Any]:
-    """The type of a record of float64 `numbers`, int64 `counts` and bool `flags`, given as names."""
-    return np.dtype([(name, kind) for names, kind in ((numbers, "f8"), (counts, "i8"), (flags, "?"))
-                     for name in names.split()])
+def record(numbers: str, counts: str = "", flags: str = "", count: str = "i8") -> np.dtype[Any]:
+    """The type of a record of float64 `numbers`, integer `counts` of type `count`, and bool `flags`, given as names."""
+    return np.dtype([(name, kind) for names, kind in ((numbers, "f8"), (counts, count), (flags, "?"))
+                     for name in names.split()], align=True)
 
 
 OF_RACE = record(

@@ -46,13 +46,18 @@ _DEFENDING = int(drive_code(mode=DEFEND))
 _UNDERCUTTER, _GAMBLER, _DEFENDER = (kind_of(column) for column in (UNDERCUTTER, GAMBLER, DEFENDER))
 
 
-def step_field(race: Race, state: RaceState, plans: OpponentPlans, ours: np.ndarray) -> RaceState:
-    """Drive the next lap with our calls (E,) CALL and those of the opponents. Does not change `state`."""
-    cars, races = np.empty_like(state.cars), np.empty_like(state.races)
+def step_field(race: Race, state: RaceState, plans: OpponentPlans, ours: np.ndarray,
+               memory: tuple[np.ndarray, np.ndarray] | None = None) -> RaceState:
+    """Drive the next lap with our calls (E,) CALL and those of the opponents. Does not change `state`.
+
+    `memory`: where the new state is written, (E, N) CAR_STATE and (E,) RACE_STATE; None for new arrays.
+    """
+    cars, races = memory or (np.empty_like(state.cars), np.empty_like(state.races))
     _drive_field(race.tables, plans.tables, state.lap + 1, state.cars, state.races, ours,
                  np.empty((1, race.cars), CALL), np.empty((1, race.cars), CAR_LAP), np.empty(race.cars, LINE), cars,
                  races)
-    return RaceState(state.lap + 1, cars, races, (*state.line_s, cars["elapsed_s"].copy()))
+    line_s = cars["elapsed_s"] if memory else cars["elapsed_s"].copy()  # a view keeps all of the state alive
+    return RaceState(state.lap + 1, cars, races, (*state.line_s, line_s))
 
 
 @compiled
