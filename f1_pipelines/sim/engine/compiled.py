@@ -26,10 +26,11 @@ _JIT: Any = numba.njit
 
 
 def compiled(function: Function) -> Function:
-    """Compile a function that allocates nothing on its first call, or load it from the cache folder."""
+    """Compile a function that allocates nothing on its first call, or load its machine code from the cache folder."""
     folder, _CONFIG.CACHE_DIR = _CONFIG.CACHE_DIR, str(cache_folder())
     try:
-        # Without numba's runtime no reference is counted, which would cost more than the arithmetic of a car.
+        # Without numba's runtime no reference is counted, which would cost more than the arithmetic of a car. Functions
+        # are inlined: the tables that they take would be copied at each call.
         translated: Function = _JIT(cache=True, nogil=True, error_model="numpy", _nrt=False, forceinline=True)(function)
     finally:
         _CONFIG.CACHE_DIR = folder

@@ -19,7 +19,7 @@ MAX_TOKENS = 220
 SMALL_FIELD, AROUND = 6, 4  # largest field shown in full; cars shown of a larger one, besides the leader
 PROMPT_VERSION = 3  # raise with every change of the text: models are trained on one version
 _ZERO = re.compile(r"\b0\.")
-_PIECE = re.compile(r"[A-Za-z]{1,5}|\d| (?=\d)|[^\sA-Za-z\d]|\n")
+_PIECE = re.compile(r"[A-Za-z]{1,5}|\d| (?=\d)|[^\sA-Za-z\d]")
 
 
 def briefing_of(scenario: Scenario) -> str:
@@ -81,14 +81,20 @@ def opening_of(text: str) -> str:
     return text[:text.find("\n") + 1]
 
 
-@lru_cache(maxsize=1024)
 def token_bound(text: str) -> float:
     """Upper bound of SmolLM2's token count.
 
     Counts each digit, sign, line end and space before a digit, and words in pieces of five letters, plus 4 %. Over
     4,100 prompts of all families the count without the 4 % was 0.965 to 1.05 of the true one (29 November 2026).
     """
-    return 1.04 * len(_PIECE.findall(text))
+    lines = text.split("\n")
+    return 1.04 * (sum(map(_pieces, lines)) + len(lines) - 1)
+
+
+@lru_cache(maxsize=4096)
+def _pieces(line: str) -> int:
+    """Pieces of a line; most lines of an observation recur."""
+    return len(_PIECE.findall(line))
 
 
 def _with_notes(text: str, notes: Sequence[str]) -> str:
