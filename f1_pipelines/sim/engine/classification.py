@@ -40,21 +40,21 @@ def classify_race(race: Record, lap: int, lines: Records, row: int, cars: Record
     flag = cars[episode, cars[episode, 0].order].elapsed_s  # the winner's time, or the leader's so far
     winner_laps, at = 0, episode % len(results)
     for k in range(cars.shape[1]):
-        one = results[at, k]
-        _cross_the_line(race, done, over, joined, flag, lines, row, k, cars[episode, k], one)
-        winner_laps = max(winner_laps, one.laps)
+        result = results[at, k]
+        _cross_the_line(race, done, over, joined, flag, lines, row, k, cars[episode, k], result)
+        winner_laps = max(winner_laps, result.laps)
     for k in range(cars.shape[1]):
-        one, ahead = results[at, k], 0
+        result, ahead = results[at, k], 0
         for other in range(cars.shape[1]):
             key = results[at, other].rank_key
-            ahead += key < one.rank_key or (key == one.rank_key and other < k)
-        one.position = ahead + 1
-        one.classified = one.status != DISQUALIFIED and (one.status == FINISHED or one.laps >= 0.9 * winner_laps)
+            ahead += key < result.rank_key or (key == result.rank_key and other < k)
+        result.position = ahead + 1
+        result.classified = result.status != DISQUALIFIED and (result.status == FINISHED or result.laps >= 0.9 * winner_laps)
 
 
 @compiled
 def _cross_the_line(race: Record, done: int, over: bool, joined: int, flag: float, lines: Records, row: int, k: int,
-                    car: Record, one: Record) -> None:
+                    car: Record, result: Record) -> None:
     """Laps, time and status of a car. The race ends for it when it first crosses the line after the winner."""
     laps = done
     if over:
@@ -66,11 +66,11 @@ def _cross_the_line(race: Record, done: int, over: bool, joined: int, flag: floa
     if retired:
         laps = car.out_lap - 1 + (car.out_lap == 0)
     disqualified = race.two_compounds and over and not retired and used_one_slick(car.used)
-    one.laps, one.time_s = laps, at_flag
-    one.status = DISQUALIFIED if disqualified else RETIRED if retired else FINISHED
+    result.laps, result.time_s = laps, at_flag
+    result.status = DISQUALIFIED if disqualified else RETIRED if retired else FINISHED
     # elapsed_s of a retired car tells its distance (within OUT_S less 1e8).
-    one.rank_key = 1e8 + (car.elapsed_s - OUT_S) if retired else at_flag - laps * 1e5
+    result.rank_key = 1e8 + (car.elapsed_s - OUT_S) if retired else at_flag - laps * 1e5
     if retired:
-        one.time_s = float("nan")
+        result.time_s = float("nan")
     if disqualified:
-        one.rank_key += 1e9
+        result.rank_key += 1e9

@@ -159,14 +159,14 @@ def _line_up(tables: Tables, t: int, row: int, episode: int, cars: Records, befo
     """Fill the line in order of place, as the cars would cross it on a free track."""
     race = tables.of_race[t]
     for place in range(len(line)):
-        one, k = line[place], cars[episode, place].order
+        entry, k = line[place], cars[episode, place].order
         car, own, drawn = cars[episode, k], laps[at, k], tables.lap_of_car[row, t, k]
         drive = tables.drives[own.drive]
         v = car.elapsed_s * race.gap_ratio + own.free_s + drawn.unseen_s
-        one.attack_s, one.defence_s = v + (drawn.needed_s + drive.needed_s), v - drive.defence_s
-        one.arrival_s = car.elapsed_s + own.free_s + own.dirty_air
-        one.spacing_s = tables.lap_of_car[row, t, place].follow_s
-        one.car, one.old_place, one.lets_by = k, place, calls[call_row, k].let_by
+        entry.attack_s, entry.defence_s = v + (drawn.needed_s + drive.needed_s), v - drive.defence_s
+        entry.arrival_s = car.elapsed_s + own.free_s + own.dirty_air
+        entry.spacing_s = tables.lap_of_car[row, t, place].follow_s
+        entry.car, entry.old_place, entry.lets_by = k, place, calls[call_row, k].let_by
     if before.status != GREEN:
         _behind_safety_car(tables, t, row, episode, cars, before, line)
 

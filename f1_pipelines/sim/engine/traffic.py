@@ -40,14 +40,14 @@ def race_on(line: Records, engine: Record) -> None:
     """Let cars pass, by `attack_s` and `defence_s`."""
     train_s, passing = line[0].defence_s, False
     for place in range(1, len(line)):
-        one = line[place]
-        if one.attack_s < train_s:
+        entry = line[place]
+        if entry.attack_s < train_s:
             passing = True
-            train_s = max(train_s, one.defence_s)
-            one.defence_s = one.attack_s
+            train_s = max(train_s, entry.defence_s)
+            entry.defence_s = entry.attack_s
         else:
-            train_s = max(train_s, one.defence_s)
-            one.defence_s = train_s
+            train_s = max(train_s, entry.defence_s)
+            entry.defence_s = train_s
     if not passing:
         return
     for place in range(1, len(line)):  # by defence, equal ones by their old places

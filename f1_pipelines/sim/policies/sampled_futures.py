@@ -109,7 +109,7 @@ class SampledFutures:
 
     def outcomes(self, candidates: Sequence[Plan]) -> Outcomes:
         """Drive each of K candidates in each of F futures."""
-        race, one = self.race, (1, self.race.cars)
+        race, shape = self.race, (1, self.race.cars)
         plans = np.array([_VALUES_OF(candidate) for candidate in candidates], PLAN)
         outcomes, laps = np.empty((len(plans), race.episodes), FUTURE_OUTCOME), race.laps - race.first
         cars, races = np.empty((laps + 1, race.cars), CAR_STATE), np.empty(laps + 1, RACE_STATE)
@@ -117,8 +117,8 @@ class SampledFutures:
         is_wet = race.tables.lap_of_race["wetness"].any() or (self.state.compound > HARD).any()
         _drive_plans(race.tables, self.plans.tables, self.state.cars, self.state.races, self.rival,
                      self.water if is_wet else 0.0, max(race.laps / MAX_LAPS, 1.0), plans, cars[:-1], races[:-1],
-                     cars[1:], races[1:], np.empty(laps + 1), np.empty(laps + 1, CALL), np.empty(one, CALL),
-                     np.empty(one, CAR_LAP), np.empty(race.cars, LINE), outcomes)
+                     cars[1:], races[1:], np.empty(laps + 1), np.empty(laps + 1, CALL), np.empty(shape, CALL),
+                     np.empty(shape, CAR_LAP), np.empty(race.cars, LINE), outcomes)
         return Outcomes(outcomes["cost_s"], outcomes["stop_lap"], outcomes["stop_compound"])
 
 

@@ -7,7 +7,7 @@ rain_gambler           takes intermediates on a forecast, and slicks while the t
 defender               defends against a car within a second, and covers a stop made from right behind
 
 In a Grand Prix a car on worn tyres stops as well. Opponents see what a pit wall sees: the lap times of the field, the
-status of the coming lap, the wetness of the last one.
+status of the coming lap, the wetness of the last call.
 """
 from __future__ import annotations
 
@@ -107,13 +107,13 @@ def fill_calls(tables: Tables, t: int, plans: PlanTables, p: int, lap: int, cars
     own = calls[at, 0]
     own.pit, own.drive, own.hold_gap, own.let_by = ours.pit, ours.drive, ours.hold_gap, ours.let_by
     for k in range(1, cars.shape[1]):
-        one = calls[at, k]
-        one.hold_gap = one.let_by = -1
+        call = calls[at, k]
+        call.hold_gap = call.let_by = -1
         kind = kind_of(k)
-        one.pit = _stop(tables, t, plans, p, lap, cars, races[episode], episode, k, kind, wetness)
+        call.pit = _stop(tables, t, plans, p, lap, cars, races[episode], episode, k, kind, wetness)
         defends = (kind == _DEFENDER and races[episode].status == GREEN
                    and _car_behind(cars, episode, k, DEFEND_GAP_S))
-        one.drive = _DEFENDING if defends else DEFAULT_DRIVE
+        call.drive = _DEFENDING if defends else DEFAULT_DRIVE
 
 
 @compiled
@@ -199,7 +199,7 @@ def worn_out(car: Record, tyre: Record, left: int) -> bool:
 
 @compiled
 def lasting_slick(tables: Tables, t: int, compound: int, left: int) -> int:
-    """The softest other slick that lasts to the flag, else the hardest other one."""
+    """The softest other slick that lasts to the flag, else the hardest other call."""
     fit = SOFT if left < tables.tyres[t, SOFT].cliff_laps else MEDIUM if left < tables.tyres[
         t, MEDIUM].cliff_laps else HARD
     if fit == compound:

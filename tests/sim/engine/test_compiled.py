@@ -44,13 +44,13 @@ def test_any_change_of_the_sources_gives_another_cache_folder(sources):
 
 def compiled_functions() -> set[str]:
     """Every function under `@compiled`, as module.name."""
-    found = set()
+    names = set()
     for path in compiled.SIM.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.FunctionDef) and any(
                     isinstance(d, ast.Name) and d.id == "compiled" for d in node.decorator_list):
-                found.add(f"{path.stem}.{node.name}")
-    return found
+                names.add(f"{path.stem}.{node.name}")
+    return names
 
 
 def test_setup_compiles_every_function_and_drops_the_code_of_other_sources(tmp_path):
