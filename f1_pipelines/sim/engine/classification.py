@@ -49,7 +49,8 @@ def classify_race(race: Record, lap: int, lines: Records, row: int, cars: Record
             key = results[at, other].rank_key
             ahead += key < result.rank_key or (key == result.rank_key and other < k)
         result.position = ahead + 1
-        result.classified = result.status != DISQUALIFIED and (result.status == FINISHED or result.laps >= 0.9 * winner_laps)
+        far_enough = result.status == FINISHED or result.laps >= 0.9 * winner_laps
+        result.classified = result.status != DISQUALIFIED and far_enough
 
 
 @compiled

@@ -75,8 +75,9 @@ def drive_schedules(race: Race, start: RaceState, plans: OpponentPlans, codes: n
     cars, races = np.empty((laps + 1, race.cars), CAR_STATE), np.empty(laps + 1, RACE_STATE)
     _drive_schedules(race.tables, plans.tables, start.cars, start.races, np.ascontiguousarray(codes, dtype=np.int64),
                      rival, cars[:-1], races[:-1], cars[1:], races[1:], cars["elapsed_s"][:, None],
-                     np.empty(laps + 1, OUTCOME), np.empty(laps + 1, COMMANDS), np.empty(1, CALL), np.empty(shape, CALL),
-                     np.empty(shape, CAR_LAP), np.empty(race.cars, LINE), np.empty(shape, RESULT), outcomes, void)
+                     np.empty(laps + 1, OUTCOME), np.empty(laps + 1, COMMANDS), np.empty(1, CALL),
+                     np.empty(shape, CALL), np.empty(shape, CAR_LAP), np.empty(race.cars, LINE),
+                     np.empty(shape, RESULT), outcomes, void)
     return outcomes.ravel(), void.ravel()
 
 
