@@ -75,6 +75,7 @@ def test_definitions_load_without_heavy_imports():
         import sys
         import f1_pipelines.definitions
         heavy = {"torch", "transformers", "trl", "peft", "mlflow", "fastf1", "hyperopt", "sklearn", "matplotlib"}
+        heavy |= {"numba"}
         print(sorted(heavy & set(sys.modules)))
     """
     process = subprocess.run([sys.executable, "-c", "\n".join(line.strip() for line in code.splitlines())],

@@ -10,31 +10,60 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable
-from functools import cache
+from functools import cache, cached_property, update_wrapper
 from pathlib import Path
-from typing import Any, TypeVar
-
-import numba
+from typing import Any, TypeVar, cast
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Record = Any  # one element of a structured array, as compiled code sees it
 Records = Any  # a structured array
 SIM = Path(__file__).parents[1]
 PREFIX = "compiled-"
-_CONFIG: Any = numba.config
-_JIT: Any = numba.njit
+
+
+class CompiledFunction:
+    """A function that is translated when it is first called, from Python or from another compiled function.
+
+    So numba, which takes half a second and 110 MiB to import, is only imported by those who race.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+        update_wrapper(self, function)
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Call the machine code."""
+        return self.dispatcher(*arguments)
+
+    @cached_property
+    def dispatcher(self) -> Any:
+        """numba's form of the function."""
+        config, jit = _numba()
+        folder, config.CACHE_DIR = config.CACHE_DIR, str(cache_folder())
+        try:
+            # Without numba's runtime no reference is counted, which would cost more than the arithmetic of a car.
+            # Functions are inlined: the tables that they take would be copied at each call.
+            return jit(cache=True, nogil=True, error_model="numpy", _nrt=False, forceinline=True)(self.function)
+        finally:
+            config.CACHE_DIR = folder
 
 
 def compiled(function: Function) -> Function:
     """Compile a function that allocates nothing on its first call, or load its machine code from the cache folder."""
-    folder, _CONFIG.CACHE_DIR = _CONFIG.CACHE_DIR, str(cache_folder())
-    try:
-        # Without numba's runtime no reference is counted, which would cost more than the arithmetic of a car. Functions
-        # are inlined: the tables that they take would be copied at each call.
-        translated: Function = _JIT(cache=True, nogil=True, error_model="numpy", _nrt=False, forceinline=True)(function)
-    finally:
-        _CONFIG.CACHE_DIR = folder
-    return translated
+    return cast("Function", CompiledFunction(function))
+
+
+@cache
+def _numba() -> tuple[Any, Any]:
+    """numba's configuration and decorator, taught that a CompiledFunction stands for its dispatcher."""
+    import numba
+    from numba.extending import typeof_impl
+
+    @typeof_impl.register(CompiledFunction)
+    def type_of(function: CompiledFunction, context: Any) -> Any:
+        return typeof_impl(function.dispatcher, context)
+
+    return numba.config, numba.njit
 
 
 @cache

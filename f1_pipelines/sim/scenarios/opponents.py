@@ -43,7 +43,7 @@ UNDERCUT_GAP_S, COVER_GAP_S, DEFEND_GAP_S = 2.5, 3.0, 1.0
 COVER_REACH = 5  # laps before the planned one from which a defender covers a stop
 FIRST_REACTION = 3  # lap from which opponents react to others and to a closed track
 _DEFENDING = int(drive_code(mode=DEFEND))
-_UNDERCUTTER, _GAMBLER, _DEFENDER = (kind_of(column) for column in (UNDERCUTTER, GAMBLER, DEFENDER))
+_UNDERCUTTER, _GAMBLER, _DEFENDER = UNDERCUTTER - 1, GAMBLER - 1, DEFENDER - 1  # as `kind_of`
 
 
 def step_field(race: Race, state: RaceState, plans: OpponentPlans, ours: np.ndarray,

@@ -5,7 +5,8 @@ import numpy as np
 
 from f1_pipelines.sim.engine.compiled import compiled
 from f1_pipelines.sim.engine.drive import CONSERVE, FUEL_SAVE, PUSH, RACE, TEMP_COOL, TEMP_WARM, TYRE_SAVE
-from f1_pipelines.sim.scoring.schedules import ATTACK, DEFEND, MODE, NOTHING, TEMP, is_stop
+from f1_pipelines.sim.engine.parameters import COMPOUNDS
+from f1_pipelines.sim.scoring.schedules import ATTACK, DEFEND, MODE, NOTHING, PIT, TEMP
 
 LONG_LAPS = 20
 MODES_TRIED = (PUSH, FUEL_SAVE, CONSERVE, TYRE_SAVE)
@@ -16,7 +17,7 @@ MOST_PER_LAP = 26  # changes of a lap
 
 def neighbours_of(row: np.ndarray, turn: int = 0) -> np.ndarray:
     """Schedules (K, L) with the same stops as `row` (L,) and one other change; in a long race a subset per `turn`."""
-    free = np.flatnonzero([not is_stop(code) for code in row])
+    free = np.flatnonzero((row < PIT) | (row >= PIT + len(COMPOUNDS)))
     plans = np.empty((MOST_PER_LAP * len(row), len(row)), dtype=np.int64)
     return plans[:_fill_neighbours(row, turn, free, plans)]
 
