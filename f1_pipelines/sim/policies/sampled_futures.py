@@ -14,19 +14,21 @@ import numpy as np
 from f1_pipelines.sim.engine.classification import used_one_slick
 from f1_pipelines.sim.engine.compiled import Record, Records, compiled
 from f1_pipelines.sim.engine.drive import ATTACK_BIT, DEFEND_BIT, RACE, TEMP_BIT
-from f1_pipelines.sim.engine.lap import CALL, CAR_LAP, drive_lap
+from f1_pipelines.sim.engine.lap import CALL
 from f1_pipelines.sim.engine.parameters import GREEN, HARD, INTER, MEDIUM, SOFT, WET
 from f1_pipelines.sim.engine.race import Race, prepare
-from f1_pipelines.sim.engine.state import CAR_STATE, RACE_STATE, RUNNING, RaceState, copy_car, copy_race, new_state
+from f1_pipelines.sim.engine.state import RUNNING, RaceState, new_state
 from f1_pipelines.sim.engine.tables import Tables, record
-from f1_pipelines.sim.engine.traffic import LINE
 from f1_pipelines.sim.scenarios import EGO, OpponentPlans
 from f1_pipelines.sim.scenarios.batch import single
 from f1_pipelines.sim.scenarios.opponents import (
     TO_WET,
-    fill_calls,
+    RaceLog,
+    begin_log,
+    drive_logged,
     last_wetness,
     lasting_slick,
+    race_log,
     rain_tyre,
     worn_out,
 )
@@ -109,23 +111,20 @@ class SampledFutures:
 
     def outcomes(self, candidates: Sequence[Plan]) -> Outcomes:
         """Drive each of K candidates in each of F futures."""
-        race, shape = self.race, (1, self.race.cars)
+        race, laps = self.race, self.race.laps - self.race.first
         plans = np.array([_VALUES_OF(candidate) for candidate in candidates], PLAN)
-        outcomes, laps = np.empty((len(plans), race.episodes), FUTURE_OUTCOME), race.laps - race.first
-        cars, races = np.empty((laps + 1, race.cars), CAR_STATE), np.empty(laps + 1, RACE_STATE)
+        outcomes = np.empty((len(plans), race.episodes), FUTURE_OUTCOME)
         # Nobody reacts to water that dries up for good.
         is_wet = race.tables.lap_of_race["wetness"].any() or (self.state.compound > HARD).any()
         _drive_plans(race.tables, self.plans.tables, self.state.cars, self.state.races, self.rival,
-                     self.water if is_wet else 0.0, max(race.laps / MAX_LAPS, 1.0), plans, cars[:-1], races[:-1],
-                     cars[1:], races[1:], np.empty(laps + 1), np.empty(laps + 1, CALL), np.empty(shape, CALL),
-                     np.empty(shape, CAR_LAP), np.empty(race.cars, LINE), outcomes)
+                     self.water if is_wet else 0.0, max(race.laps / MAX_LAPS, 1.0), plans, race_log(laps, race.cars),
+                     np.empty(1, CALL), np.empty(laps + 1), outcomes)
         return Outcomes(outcomes["cost_s"], outcomes["stop_lap"], outcomes["stop_compound"])
 
 
 @compiled
 def _drive_plans(tables: Tables, opponents: PlanTables, start: Records, start_races: Records, rivals: np.ndarray,
-                 water: float, length: float, plans: Records, cars: Records, races: Records, new_cars: Records,
-                 new_races: Records, losses_s: np.ndarray, ours: Records, calls: Records, laps: Records, line: Records,
+                 water: float, length: float, plans: Records, log: RaceLog, calls: Records, losses_s: np.ndarray,
                  outcomes: Records) -> None:
     """Drive each plan in each future. A race begins in the lap in which it departs from that of the plan before.
 
@@ -137,39 +136,35 @@ def _drive_plans(tables: Tables, opponents: PlanTables, start: Records, start_ra
         water: Observed wetness of the last lap.
         length: Length of the race [sprints].
         plans: (K,) PLAN.
-        cars, races: Scratch, the states before each lap of the last race driven, (L, N) and (L,).
-        new_cars, new_races: The same scratch, one lap later.
-        losses_s, ours: Scratch, time lost before each lap and our calls, (L + 1,); the last call is that of a lap.
-        calls, laps, line: Scratch for one race.
+        log: Scratch, the last race driven.
+        calls: Scratch, (1,) CALL.
+        losses_s: Scratch, time lost before each lap of that race, (L + 1,).
         outcomes: Filled, (K, F) FUTURE_OUTCOME.
     """
-    last = len(cars) - 1
+    last, call = len(log.cars) - 1, calls[0]
     for future in range(len(start)):
         t, p = tables.row_of[future], opponents.row_of[future]
         race, losses_s[0] = tables.of_race[t], 0.0
-        for k in range(start.shape[1]):
-            copy_car(start[future, k], cars[0, k])
-        copy_race(start_races[future], races[0])
+        begin_log(log, start, start_races, future)
         for k in range(len(plans)):
             outcome, shared = outcomes[k, future], k > 0
             outcome.stop_lap, outcome.stop_compound = 0, -1
             for row in range(last + 1):
-                lap, call = tables.first + row + 1, ours[last + 1]
+                lap, car, state = tables.first + row + 1, log.cars[row, EGO], log.races[row]
                 wetness = water if row == 0 else last_wetness(tables, t, lap)
-                _our_call(tables, t, opponents.full, lap, cars[row, EGO], races[row], plans[k],
-                          start[future, EGO].stops, wetness, call)
+                _our_call(tables, t, opponents.full, lap, car, state, plans[k], start[future, EGO].stops, wetness, call)
                 if call.pit >= 0 and outcome.stop_compound < 0:
                     outcome.stop_lap, outcome.stop_compound = lap, call.pit
-                shared = shared and call.pit == ours[row].pit and call.drive == ours[row].drive
+                shared = shared and call.pit == log.ours[row].pit and call.drive == log.ours[row].drive
                 if not shared:
-                    ours[row] = call
-                    fill_calls(tables, t, opponents, p, lap, cars, races, row, wetness, call, calls)
-                    drive_lap(tables, t, lap, cars, races, row, calls, laps, line, new_cars, new_races)
+                    log.ours[row] = call
+                    drive_logged(tables, t, opponents, p, row, wetness, log)
                     losses_s[row + 1] = losses_s[row] + tyre_loss_s(
-                        cars[row, EGO], races[row].status, tables.lap_of_race[row, t].wetness, race, tables.engine[0])
-                    if ran_dry(cars[row, EGO], races[row].status, new_cars[row, EGO], race.fuel_burn):
+                        car, state.status, tables.lap_of_race[row, t].wetness, race, tables.engine[0])
+                    if ran_dry(car, state.status, log.new_cars[row, EGO], race.fuel_burn):
                         losses_s[row + 1] += DRY_S * length
-            outcome.cost_s = _cost_s(tables, t, new_cars, new_races, last, rivals[future], losses_s[last + 1], length)
+            outcome.cost_s = _cost_s(tables, t, log.new_cars, log.new_races, last, rivals[future], losses_s[last + 1],
+                                     length)
 
 
 @compiled

@@ -11,6 +11,8 @@ status of the coming lap, the wetness of the last call.
 """
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from f1_pipelines.sim.engine.compiled import Record, Records, compiled
@@ -18,7 +20,7 @@ from f1_pipelines.sim.engine.drive import DEFAULT_DRIVE, DEFEND, drive_code
 from f1_pipelines.sim.engine.lap import CALL, CAR_LAP, drive_lap
 from f1_pipelines.sim.engine.parameters import GREEN, HARD, INTER, MEDIUM, SOFT, WET
 from f1_pipelines.sim.engine.race import Race
-from f1_pipelines.sim.engine.state import RUNNING, RaceState
+from f1_pipelines.sim.engine.state import CAR_STATE, RACE_STATE, RUNNING, RaceState, copy_car, copy_race
 from f1_pipelines.sim.engine.tables import Tables
 from f1_pipelines.sim.engine.traffic import LINE
 from f1_pipelines.sim.scenarios.plans import (
@@ -58,6 +60,42 @@ def step_field(race: Race, state: RaceState, plans: OpponentPlans, ours: np.ndar
                  races)
     line_s = cars["elapsed_s"] if memory else cars["elapsed_s"].copy()  # a view keeps all of the state alive
     return RaceState(state.lap + 1, cars, races, (*state.line_s, line_s))
+
+
+class RaceLog(NamedTuple):
+    """One race of the whole field by lap, and scratch to drive it."""
+
+    cars: np.ndarray  # (L, N) CAR_STATE before each lap
+    races: np.ndarray  # (L,) RACE_STATE before each lap
+    new_cars: np.ndarray  # (L, N) after each lap: the same memory, one lap later
+    new_races: np.ndarray  # (L,)
+    ours: np.ndarray  # (L,) CALL of our car
+    calls: np.ndarray  # (1, N) CALL
+    laps: np.ndarray  # (1, N) CAR_LAP
+    line: np.ndarray  # (N,) LINE
+
+
+def race_log(laps: int, cars: int) -> RaceLog:
+    """A log for races of this many laps and cars, to be filled by `begin_log` and `drive_logged`."""
+    states, races = np.empty((laps + 1, cars), CAR_STATE), np.empty(laps + 1, RACE_STATE)
+    return RaceLog(states[:-1], races[:-1], states[1:], races[1:], np.empty(laps, CALL), np.empty((1, cars), CALL),
+                   np.empty((1, cars), CAR_LAP), np.empty(cars, LINE))
+
+
+@compiled
+def begin_log(log: RaceLog, cars: Records, races: Records, episode: int) -> None:
+    """Begin a race in the state in row `episode` of `cars` and `races`."""
+    for k in range(cars.shape[1]):
+        copy_car(cars[episode, k], log.cars[0, k])
+    copy_race(races[episode], log.races[0])
+
+
+@compiled
+def drive_logged(tables: Tables, t: int, plans: PlanTables, p: int, row: int, wetness: float, log: RaceLog) -> None:
+    """Drive lap `row` of a log, from 0, with our call in it; other arguments as in `fill_calls`."""
+    lap = tables.first + row + 1
+    fill_calls(tables, t, plans, p, lap, log.cars, log.races, row, wetness, log.ours[row], log.calls)
+    drive_lap(tables, t, lap, log.cars, log.races, row, log.calls, log.laps, log.line, log.new_cars, log.new_races)
 
 
 @compiled

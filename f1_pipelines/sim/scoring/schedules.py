@@ -9,15 +9,13 @@ from f1_pipelines.sim.engine.classification import RESULT
 from f1_pipelines.sim.engine.compiled import Record, Records, compiled
 from f1_pipelines.sim.engine.drive import ATTACK_BIT, DEFEND_BIT, MODES, RACE, TEMP_BIT, TEMP_NORMAL, TEMPS
 from f1_pipelines.sim.engine.hashing import stable_hash
-from f1_pipelines.sim.engine.lap import CALL, CAR_LAP, drive_lap
 from f1_pipelines.sim.engine.parameters import COMPOUNDS, GREEN
 from f1_pipelines.sim.engine.race import Race, prepare
-from f1_pipelines.sim.engine.state import CAR_STATE, RACE_STATE, RaceState, copy_car, copy_race, new_state
+from f1_pipelines.sim.engine.state import RaceState, new_state
 from f1_pipelines.sim.engine.tables import Tables, record
-from f1_pipelines.sim.engine.traffic import LINE
 from f1_pipelines.sim.scenarios import EGO, OpponentPlans, Scenario, prepared, with_other_luck
 from f1_pipelines.sim.scenarios.batch import single
-from f1_pipelines.sim.scenarios.opponents import fill_calls, last_wetness
+from f1_pipelines.sim.scenarios.opponents import RaceLog, begin_log, drive_logged, last_wetness, race_log
 from f1_pipelines.sim.scenarios.plans import PlanTables
 from f1_pipelines.sim.scoring.outcome import OUTCOME, add_lap, finish
 
@@ -71,45 +69,46 @@ def drive_schedules(race: Race, start: RaceState, plans: OpponentPlans, codes: n
         Outcomes, (K * E,) OUTCOME, schedule by schedule, and numbers of void commands, (K * E,).
     """
     outcomes, void = np.empty((len(codes), race.episodes), OUTCOME), np.empty((len(codes), race.episodes), np.int64)
-    laps, shape = race.laps - race.first, (1, race.cars)
-    cars, races = np.empty((laps + 1, race.cars), CAR_STATE), np.empty(laps + 1, RACE_STATE)
+    laps = race.laps - race.first
     _drive_schedules(race.tables, plans.tables, start.cars, start.races, np.ascontiguousarray(codes, dtype=np.int64),
-                     rival, cars[:-1], races[:-1], cars[1:], races[1:], cars["elapsed_s"][:, None],
-                     np.empty(laps + 1, OUTCOME), np.empty(laps + 1, COMMANDS), np.empty(1, CALL),
-                     np.empty(shape, CALL), np.empty(shape, CAR_LAP), np.empty(race.cars, LINE),
-                     np.empty(shape, RESULT), outcomes, void)
+                     rival, race_log(laps, race.cars), np.empty((laps + 1, 1, race.cars)), np.empty(laps + 1, OUTCOME),
+                     np.empty(laps + 1, COMMANDS), np.empty((1, race.cars), RESULT), outcomes, void)
     return outcomes.ravel(), void.ravel()
 
 
 @compiled
 def _drive_schedules(tables: Tables, plans: PlanTables, start: Records, start_races: Records, codes: np.ndarray,
-                     rival: int, cars: Records, races: Records, new_cars: Records, new_races: Records,
-                     lines: np.ndarray, costs: Records, commands: Records, ours: Records, calls: Records, laps: Records,
-                     line: Records, results: Records, outcomes: Records, void: np.ndarray) -> None:
-    """Fill `outcomes` and `void`, (K, E). `cars` to `commands` hold the last race driven by lap; `new_cars` and
-    `new_races` begin one lap later than `cars` and `races`."""
+                     rival: int, log: RaceLog, lines: np.ndarray, costs: Records, commands: Records, results: Records,
+                     outcomes: Records, void: np.ndarray) -> None:
+    """Fill `outcomes` and `void`, (K, E). The other arrays hold the last race driven, by lap."""
     last = codes.shape[1] - 1
     for episode in range(len(start)):
         t, p = tables.row_of[episode], plans.row_of[episode]
-        for k in range(start.shape[1]):
-            copy_car(start[episode, k], cars[0, k])
-        copy_race(start_races[episode], races[0])
+        begin_log(log, start, start_races, episode)
         _begin(costs[0], commands[0])
+        _record_line(log.cars, 0, lines, 0)
         for schedule in range(len(codes)):
-            begin = _shared_laps(codes, schedule)
-            for row in range(begin, last + 1):
+            for row in range(_shared_laps(codes, schedule), last + 1):
                 lap, code, now, after = tables.first + row + 1, codes[schedule, row], commands[row], commands[row + 1]
-                after.void = now.void + is_void(code, now.mode, now.temp, lap, cars, row, races[row].status)
+                status, cost = log.races[row].status, costs[row + 1]
+                after.void = now.void + is_void(code, now.mode, now.temp, lap, log.cars, row, status)
                 after.mode = code - MODE if MODE <= code < MODE + _MODES else now.mode
                 after.temp = code - TEMP if TEMP <= code < TEMP + _TEMPS else now.temp
-                _decode(code, after.mode, after.temp, ours[0])
-                fill_calls(tables, t, plans, p, lap, cars, races, row, last_wetness(tables, t, lap), ours[0], calls)
-                drive_lap(tables, t, lap, cars, races, row, calls, laps, line, new_cars, new_races)
+                _decode(code, after.mode, after.temp, log.ours[row])
+                drive_logged(tables, t, plans, p, row, last_wetness(tables, t, lap), log)
                 costs[row + 1] = costs[row]
-                add_lap(tables, t, lap, cars[row, EGO], races[row].status, new_cars[row, EGO], costs[row + 1])
+                add_lap(tables, t, lap, log.cars[row, EGO], status, log.new_cars[row, EGO], cost)
+                _record_line(log.new_cars, row, lines, row + 1)
             outcomes[schedule, episode], void[schedule, episode] = costs[last + 1], commands[last + 1].void
-            finish(tables, t, tables.first + last + 1, lines, 0, start[episode, EGO].fuel_kg, new_cars, last, rival,
+            finish(tables, t, tables.first + last + 1, lines, 0, start[episode, EGO].fuel_kg, log.new_cars, last, rival,
                    results, outcomes[schedule, episode])
+
+
+@compiled
+def _record_line(cars: Records, row: int, lines: np.ndarray, at: int) -> None:
+    """Copy the times of row `row` of the states to row `at` of the lines."""
+    for k in range(cars.shape[1]):
+        lines[at, 0, k] = cars[row, k].elapsed_s
 
 
 @compiled
