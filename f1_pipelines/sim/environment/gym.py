@@ -1,6 +1,6 @@
 """Sprints as a Gymnasium environment. Importing this module registers it, together with its vector form.
 
-    env = gymnasium.make("f1_pipelines.sim.environment.gym:f1_pipelines/RaceEngineer-v0", family="weather_roulette")
+    env = gymnasium.make("f1_pipelines.sim.environment.gym:F1RaceEngineer-v0", family="weather_roulette")
     features, info = env.reset(seed=7)  # info["text"] is the prompt, info["observation"] the typed object
     features, reward, terminated, truncated, info = env.step(env.unwrapped.action("PIT_NOW hard"))
 """
@@ -19,7 +19,7 @@ from f1_pipelines.sim.environment.features import FEATURES
 from f1_pipelines.sim.environment.observation import Observation
 from f1_pipelines.sim.scenarios import seeds_of
 
-ENVIRONMENT_ID = "f1_pipelines/RaceEngineer-v0"
+ENVIRONMENT_ID = "F1RaceEngineer-v0"
 LIMIT = 100.0  # of the features
 MAX_SEEDS = 512  # scenario seeds of the split that are raced
 

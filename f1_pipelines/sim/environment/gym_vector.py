@@ -1,6 +1,6 @@
 """Many sprints as a Gymnasium vector environment, driven by one compiled call a step.
 
-    envs = gymnasium.make_vec("f1_pipelines.sim.environment.gym:f1_pipelines/RaceEngineer-v0", num_envs=64,
+    envs = gymnasium.make_vec("f1_pipelines.sim.environment.gym:F1RaceEngineer-v0", num_envs=64,
                               vectorization_mode="vector_entry_point")
 
 A sprint that is over begins anew in the next step, with another scenario of the split (`AutoresetMode.NEXT_STEP`).

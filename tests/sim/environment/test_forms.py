@@ -83,7 +83,7 @@ def test_gymnasium_refuses_invalid_actions_and_hides_the_seed():
 
 def test_gymnasium_makes_it_by_its_id():
     gymnasium = pytest.importorskip("gymnasium")
-    name = "f1_pipelines.sim.environment.gym:f1_pipelines/RaceEngineer-v0"
+    name = "f1_pipelines.sim.environment.gym:F1RaceEngineer-v0"
     env = gymnasium.make(name, family="weather_roulette")
     assert env.reset(seed=1)[1]["observation"].family == "weather_roulette"
     envs = gymnasium.make_vec(name, num_envs=3, vectorization_mode="vector_entry_point", scenarios=4)
